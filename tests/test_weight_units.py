@@ -78,9 +78,9 @@ def test_the_cuts_of_a_weighted_stream_do_not_matter(name):
 
 
 def test_the_mean_goes_on_from_fit_and_is_saved(tmp_path):
-    model = xmtree.OAAClassifier(optimizer="sgd", random_state=0).fit(X, y, WEIGHTS)
+    model = xmtree.OAAClassifier(random_state=0).fit(X, y, WEIGHTS)
     model.save(tmp_path / "model")
-    other = xmtree.OAAClassifier(optimizer="sgd", random_state=0).fit(X, y, WEIGHTS * 1e-3)
+    other = xmtree.OAAClassifier(random_state=0).fit(X, y, WEIGHTS * 1e-3)
     later = [
         (xmtree.load(tmp_path / "model"), 1.0),
         (model, 1.0),

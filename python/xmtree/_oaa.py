@@ -38,12 +38,11 @@ default="squared_hinge"
         on dense data of few features, slower, and trained on one thread. Of
         label sets it predicts one label at most. The default was chosen on text;
         see docs/experiments/oaa.md.
-    optimizer : {"pn", "nag", "adagrad", "sgd"}, default="pn"
+    optimizer : {"pn", "nag"}, default="pn"
         Direction and length of a step. "pn" is a preconditioned, normalised
         gradient that needs one float per weight (two while averaging) and no
         square root per weight; "nag" is Vowpal Wabbit's default (normalised,
-        adaptive, importance aware); "adagrad" and "sgd" are the usual ones.
-        "nag" and "adagrad" cannot be combined with "softmax".
+        adaptive, importance aware) and cannot be combined with "softmax".
     scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
         How features are scaled before learning. "standard" gives each column
         mean 0 and standard deviation 1, "row" each row length 1, "log" replaces x by
@@ -71,11 +70,10 @@ default="squared_hinge"
         Not with the scaling "standard". Rows may then have any number of columns,
         in ``partial_fit`` and prediction too.
     learning_rate : float, optional
-        Step size. By default 0.5 for "nag" and "adagrad"; for "pn" (where it has
-        no unit) and "sgd" 5 with the losses "softmax" and "logistic", whose
-        gradient never vanishes, and 1 with the others. With "pn" and "sgd" it falls
-        in ``fit`` with the square root of 1 + the passes done, and is constant in
-        ``partial_fit``.
+        Step size. By default 0.5 for "nag"; for "pn" (where it has no unit)
+        5 with the losses "softmax" and "logistic", whose gradient never vanishes,
+        and 1 with the others. With "pn" it falls in ``fit`` with the square root
+        of 1 + the passes done, and is constant in ``partial_fit``.
     average : bool or "auto", default="auto"
         Predict with an average of the weights in which those after example t
         count for about t^4 [4]_: close to the average over the last of five

@@ -19,8 +19,6 @@ SEED = 7
 
 LOSSES = ("hinge", "squared_hinge", "logistic", "squared", "quantile")
 OPTIMIZERS = ("pn", "nag")
-OAA_OPTIMIZERS = ("pn", "nag", "adagrad", "sgd")
-JOINT_OPTIMIZERS = ("pn", "sgd")
 SCALINGS = ("none", "row", "standard")
 
 #: Things computed by a case: names and values.
@@ -181,7 +179,7 @@ def crossed(
     ``joint`` are losses of several regressors at once.
     """
     for loss in (*LOSSES, *joint):
-        for optimizer in JOINT_OPTIMIZERS if loss in joint else optimizers:
+        for optimizer in ("pn",) if loss in joint else optimizers:
             yield fitted(
                 f"{name} {loss} {optimizer}", cls, data, loss=loss, optimizer=optimizer, **settings
             )

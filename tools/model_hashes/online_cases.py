@@ -16,7 +16,6 @@ from data import (
     sparse_words,
 )
 from kinds import (
-    OAA_OPTIMIZERS,
     OPTIMIZERS,
     SEED,
     Case,
@@ -89,8 +88,8 @@ def oaa() -> Iterator[Case]:
     sets = {"sparse": sparse_words(), "dense": dense_blobs(), "sets": label_sets()}
     for kind, data in sets.items():
         name = f"oaa {kind}"
-        yield from crossed(name, cls, data, ("softmax",), OAA_OPTIMIZERS, n_passes=2)
-        yield from online(name, cls, data, OAA_OPTIMIZERS)
+        yield from crossed(name, cls, data, ("softmax",), OPTIMIZERS, n_passes=2)
+        yield from online(name, cls, data, OPTIMIZERS)
         yield from varied(name, cls, data, {"n_passes": 2}, average=(True, False), l2=(1e-3,))
         for optimizer in OPTIMIZERS:
             plain = {"optimizer": optimizer, "n_passes": 2}

@@ -25,9 +25,9 @@ const MODELS: &str = r#"
     oaa labels {"loss": "softmax"}
     oaa labels {"loss": "softmax", "average": true, "scaling": "none"}
     oaa sets {"loss": "logistic", "optimizer": "nag"}
-    oaa labels {"loss": "squared", "optimizer": "sgd", "scaling": "none"}
+    oaa labels {"loss": "squared", "scaling": "none"}
     oaa labels {"n_negatives": 2, "l2": 1e-3, "scale_weights": false}
-    oaa labels {"loss": "squared", "optimizer": "adagrad", "average": true, "scaling": "none", "scale_weights": false}
+    oaa labels {"loss": "squared", "average": true, "scaling": "none", "scale_weights": false}
     oaa sets {"loss": "hinge", "optimizer": "nag", "average": true, "l2": 0.1, "scale_weights": false}
     lomtree labels {}
     lomtree labels {"scale_weights": false, "scaling": "none", "nodes_per_class": 0.75}

@@ -119,8 +119,6 @@ pub struct PathExample {
     width: usize,
     /// Step direction per non-zero, if the optimiser has one for all nodes.
     pub(super) direction: Vec<f32>,
-    /// Product of example and direction.
-    pub(super) ppu: f32,
     /// How far a step along the direction may go.
     pub(super) limit: StepLimit,
     /// How many dimensions there are to learn from it; see
@@ -196,18 +194,13 @@ impl PathExample {
         &self.direction
     }
 
-    /// Product of example and direction.
-    pub fn ppu(&self) -> f32 {
-        self.ppu
-    }
-
     /// How far a step along the direction may go.
     pub fn limit(&self) -> StepLimit {
         self.limit
     }
 
     pub(super) fn settle_direction(&mut self) {
-        self.limit = StepLimit::new(&self.direction, self.ppu, 1.0);
+        self.limit = StepLimit::new(&self.direction, 1.0);
         if self.is_spread {
             let (columns, direction) = (&self.row.columns, &self.direction);
             self.chunks

@@ -18,18 +18,12 @@
 //!
 //! Kept for comparison with the papers' own runs; `pn` ([`super::Preconditioner`])
 //! is as good, faster and a third of the size.
-//!
-//! "adagrad" is the same without s and M (Duchi, Hazan & Singer, "Adaptive subgradient methods", JMLR
-//! 2011): `G_j += h (dL/dp)^2 x_j^2`, then `w_j += u x_j / sqrt(1 + G_j)`, where u is the
-//! step of the loss ([`Loss::step`]) for a prediction that changes by
-//! `sum_j x_j^2 / sqrt(1 + G_j)` per unit of u. The 1 keeps the first step of a
-//! weight finite; one-against-all, which follows Vowpal Wabbit, does without.
 
 use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-use super::pn::{bounded_change, bounded_sum, product, Scores, Target};
+use super::pn::{bounded_change, bounded_score, bounded_sum, Scores};
 use super::{Loss, Weights};
 use crate::data::{RowBuffer, LARGEST_VALUE};
 use crate::file::bounded_count;
@@ -81,18 +75,9 @@ impl NagSlot {
 /// small.
 #[inline(always)]
 fn rate(g: f32, s: f32) -> f32 {
-    (inverse_root(g) * (1.0 / s)).min(f32::MAX)
-}
-
-/// 1/sqrt(g), 0 where g is 0.
-#[inline(always)]
-pub(crate) fn inverse_root(g: f32) -> f32 {
     let root = g.sqrt();
-    if root > 0.0 {
-        1.0 / root
-    } else {
-        0.0
-    }
+    let inverse = if root > 0.0 { 1.0 / root } else { 0.0 };
+    (inverse * (1.0 / s)).min(f32::MAX)
 }
 
 /// The size of a feature and its square. Sizes below 2^-63 are taken for that, so
@@ -182,6 +167,27 @@ impl Span {
     }
 }
 
+/// Product of an example with the weights of one regressor.
+#[inline]
+pub(super) fn product(weights: &Weights<NagSlot>, row: &RowBuffer) -> f32 {
+    let mut sum = 0.0;
+    weights.visit(&row.columns, |entry, slot| {
+        sum += slot.w * row.values[entry];
+    });
+    bounded_score(sum)
+}
+
+/// What a regressor is to learn of an example.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Target {
+    /// The target value.
+    pub y: f32,
+    /// Learning rate times importance.
+    pub a: f32,
+    /// What adaptive sums count.
+    pub importance: f32,
+}
+
 /// One regressor learns one example.
 pub(super) fn learn(
     (totals, weights): &mut (NagTotals, Weights<NagSlot>),
@@ -196,7 +202,7 @@ pub(super) fn learn(
         Loss::Logistic => p.clamp(-50.0, 50.0),
         _ => span.clamp(p),
     };
-    let before = product(weights, row, |slot| slot.w);
+    let before = product(weights, row);
     span.widen(y);
     let p = clamp(span, before);
     let slope_squared = bounded_sum(importance * loss.slope_squared(y, p));
@@ -216,48 +222,10 @@ pub(super) fn learn(
             slot.w += bounded_change(step * (row.values[entry] * slot.rate()));
         });
     }
-    let raw = product(weights, row, |slot| slot.w);
+    let raw = product(weights, row);
     Scores {
         before,
         after: clamp(span, raw),
         raw,
     }
-}
-
-/// A weight and its sum.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct AdaSlot {
-    /// The weight.
-    pub w: f32,
-    /// Sum of squared gradients.
-    pub g: f32,
-}
-
-/// One regressor learns one example with "adagrad".
-pub(super) fn learn_adagrad(
-    weights: &mut Weights<AdaSlot>,
-    loss: Loss,
-    row: &RowBuffer,
-    target: Target,
-    width: usize,
-) -> Scores {
-    let Target { y, a, importance } = target;
-    let before = product(weights, row, |slot| slot.w);
-    if loss.is_satisfied(y, before) {
-        return Scores::unclamped(before, before);
-    }
-    weights.prepare_for(row.columns.len(), width);
-    let slope_squared = bounded_sum(importance * loss.slope_squared(y, before));
-    let mut ppu = 0.0;
-    weights.change(&row.columns, |entry, slot| {
-        let x = row.values[entry];
-        slot.g = bounded_sum(slot.g + slope_squared * x * x);
-        ppu += x * x / (1.0 + slot.g).sqrt();
-    });
-    ppu = bounded_sum(ppu);
-    let step = bounded_change(loss.step(y, before, a, ppu));
-    weights.change(&row.columns, |entry, slot| {
-        slot.w += bounded_change(step * row.values[entry] / (1.0 + slot.g).sqrt());
-    });
-    Scores::unclamped(before, before + step * ppu)
 }

@@ -15,7 +15,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Weights;
 use crate::data::RowBuffer;
 use crate::error::{Error, Result};
 use crate::file::{is_count, is_sum, LARGEST};
@@ -62,13 +61,13 @@ pub(crate) fn bounded_sum(sum: f32) -> f32 {
 pub struct StepLimit(f32);
 
 impl StepLimit {
-    /// For steps along `direction` that change the score by `ppu` a unit. Where steps are also
+    /// For steps along `direction`, which change the score by their length. Where steps are also
     /// summed up, they are multiplied by `factor` before.
-    pub fn new(direction: &[f32], ppu: f32, factor: f32) -> Self {
+    pub fn new(direction: &[f32], factor: f32) -> Self {
         // Bits of positive floats are in the order of the floats, and their maximum vectorizes.
         let sizes = direction.iter().map(|d| d.abs().to_bits());
         let largest = f32::from_bits(sizes.fold(0, u32::max));
-        Self((LARGEST_CHANGE / largest / factor.max(1.0)).min(LARGEST_SCORE / ppu))
+        Self((LARGEST_CHANGE / largest / factor.max(1.0)).min(LARGEST_SCORE))
     }
 
     /// `step`, no longer than allowed.
@@ -87,41 +86,6 @@ pub struct Scores {
     pub after: f32,
     /// After, not clamped to the labels seen (only `Nag` clamps).
     pub raw: f32,
-}
-
-impl Scores {
-    pub(super) fn unclamped(before: f32, after: f32) -> Self {
-        Self {
-            before,
-            after,
-            raw: after,
-        }
-    }
-}
-
-/// What a regressor is to learn of an example.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Target {
-    /// The target value.
-    pub y: f32,
-    /// Learning rate times importance.
-    pub a: f32,
-    /// What adaptive sums count.
-    pub importance: f32,
-}
-
-/// Product of an example with weights that carry sums.
-#[inline]
-pub(super) fn product<S: Copy + Default>(
-    weights: &Weights<S>,
-    row: &RowBuffer,
-    w: impl Fn(S) -> f32,
-) -> f32 {
-    let mut sum = 0.0;
-    weights.visit(&row.columns, |entry, slot| {
-        sum += w(slot) * row.values[entry];
-    });
-    bounded_score(sum)
 }
 
 /// From so many examples on a sum of squares has no digit for the next one alike.

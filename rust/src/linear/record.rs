@@ -2,9 +2,7 @@
 
 use super::nag::Magnitude;
 use super::regressors::Kind;
-use super::{
-    AdaSlot, AlignedRow, NagSlot, NagTotals, Preconditioner, Regressors, Span, Table, Weights,
-};
+use super::{AlignedRow, NagSlot, NagTotals, Preconditioner, Regressors, Span, Table, Weights};
 use crate::error::Result;
 use crate::file::{
     check_column, is_count, is_sum, put_lengths, take_lengths, Bundle, Columns, Persist, Record,
@@ -14,7 +12,6 @@ use crate::{persist, record};
 /// Whether regressors are stored without what an optimiser keeps.
 const FOR_PREDICTION: &str = "for_prediction";
 
-record!(AdaSlot { w, g: is_sum });
 record!(NagSlot {
     w,
     g: is_sum,
@@ -128,8 +125,6 @@ impl Persist for Regressors {
                 preconditioner.put(bundle);
                 Columns::put(weights, name, bundle);
             }
-            Kind::Sgd(weights) => Columns::put(weights, name, bundle),
-            Kind::Adagrad(weights) => Columns::put(weights, name, bundle),
             Kind::Plain(span, weights) => {
                 bundle.put("span", vec![span.low, span.high]);
                 Columns::put(weights, name, bundle);
@@ -152,8 +147,6 @@ impl Persist for Regressors {
                 preconditioner.fill(bundle)?;
                 preconditioner.width() == width && fill_weights(all, width, bundle)?
             }
-            Kind::Sgd(all) => fill_weights(all, width, bundle)?,
-            Kind::Adagrad(all) => fill_weights(all, width, bundle)?,
             Kind::Plain(span, all) => {
                 *span = take_span(bundle)?;
                 fill_weights(all, width, bundle)? && (span.is_sound() || *span == Span::UNBOUNDED)

@@ -7,10 +7,11 @@
 //! A frozen tree defines the predictions, down to the order in which products are added up;
 //! [`frozen_score`] follows it on the weights as they lie in a tree that learns on.
 
-use super::pn::{bounded_score, bounded_sum, product, Scores, Target};
+use super::nag::Target;
+use super::pn::{bounded_score, Scores};
 use super::{
-    nag, padded, AdaSlot, AlignedRow, Block, Loss, NagSlot, NagTotals, PathExample, Power,
-    Preconditioner, Span, Weights,
+    nag, padded, AlignedRow, Block, Loss, NagSlot, NagTotals, PathExample, Power, Preconditioner,
+    Span, Weights,
 };
 use crate::choices;
 use crate::file::LARGEST;
@@ -37,13 +38,6 @@ impl PlainWeight for f32 {
     #[inline]
     fn dot_full(row: &[Self], example: &[f32]) -> f32 {
         dot(example, row)
-    }
-}
-
-impl PlainWeight for AdaSlot {
-    #[inline]
-    fn plain(self) -> f32 {
-        self.w
     }
 }
 
@@ -145,29 +139,6 @@ choices! {
         Pn = "pn",
         /// Normalised adaptive gradient: Vowpal Wabbit's default.
         Nag = "nag",
-        /// Each weight's rate falls with its own sum of squared gradients.
-        Adagrad = "adagrad",
-        /// The plain gradient.
-        Sgd = "sgd",
-    }
-}
-
-choices! {
-    /// In which direction a router steps.
-    pub enum RouterOptimizer {
-        /// [`Optimizer::Pn`]
-        Pn = "pn",
-        /// [`Optimizer::Nag`]
-        Nag = "nag",
-    }
-}
-
-impl From<RouterOptimizer> for Optimizer {
-    fn from(optimizer: RouterOptimizer) -> Self {
-        match optimizer {
-            RouterOptimizer::Pn => Self::Pn,
-            RouterOptimizer::Nag => Self::Nag,
-        }
     }
 }
 
@@ -183,8 +154,6 @@ pub struct Regressors {
 #[derive(Debug, Clone)]
 pub(crate) enum Kind {
     Pn(Preconditioner, Vec<Weights<f32>>),
-    Sgd(Vec<Weights<f32>>),
-    Adagrad(Vec<Weights<AdaSlot>>),
     Nag(Span, Vec<(NagTotals, Weights<NagSlot>)>),
     /// Of any optimiser, without its state: for prediction only.
     Plain(Span, Vec<Weights<f32>>),
@@ -194,8 +163,7 @@ pub(crate) enum Kind {
 macro_rules! with_rows {
     ($kind:expr, $rows:ident => $result:expr) => {
         match $kind {
-            Kind::Pn(_, $rows) | Kind::Sgd($rows) | Kind::Plain(_, $rows) => $result,
-            Kind::Adagrad($rows) => $result,
+            Kind::Pn(_, $rows) | Kind::Plain(_, $rows) => $result,
             Kind::Nag(_, $rows) => $result,
         }
     };
@@ -206,8 +174,6 @@ impl Regressors {
     pub fn new(optimizer: Optimizer, loss: Loss, width: usize) -> Self {
         let kind = match optimizer {
             Optimizer::Pn => Kind::Pn(Preconditioner::new(Power::Half, padded(width)), Vec::new()),
-            Optimizer::Sgd => Kind::Sgd(Vec::new()),
-            Optimizer::Adagrad => Kind::Adagrad(Vec::new()),
             Optimizer::Nag => Kind::Nag(Span::default(), Vec::new()),
         };
         Self {
@@ -251,21 +217,10 @@ impl Regressors {
     pub fn prepare(&mut self, example: &mut PathExample, importance: f32) {
         example.settle(self.width);
         example.dimension = example.row.columns.len() as f32;
-        match &mut self.kind {
-            Kind::Pn(preconditioner, _) => {
-                example.dimension =
-                    preconditioner.direction(&example.row, importance, &mut example.direction);
-                // So the direction is normalised; an example of length 0 has none.
-                example.ppu = 1.0;
-                example.settle_direction();
-            }
-            Kind::Sgd(_) => {
-                example.direction.clone_from(&example.row.values);
-                let square = example.row.values.iter().map(|x| x * x).sum();
-                example.ppu = bounded_sum(square);
-                example.settle_direction();
-            }
-            Kind::Adagrad(_) | Kind::Nag(..) | Kind::Plain(..) => {}
+        if let Kind::Pn(preconditioner, _) = &mut self.kind {
+            example.dimension =
+                preconditioner.direction(&example.row, importance, &mut example.direction);
+            example.settle_direction();
         }
     }
 
@@ -274,11 +229,8 @@ impl Regressors {
     pub fn score(&self, number: u32, example: &PathExample) -> f32 {
         let number = number as usize;
         match &self.kind {
-            Kind::Pn(_, rows) | Kind::Sgd(rows) | Kind::Plain(_, rows) => {
-                bounded_score(example.dot(&rows[number]))
-            }
-            Kind::Adagrad(rows) => product(&rows[number], &example.row, |slot| slot.w),
-            Kind::Nag(_, rows) => product(&rows[number].1, &example.row, |slot| slot.w),
+            Kind::Pn(_, rows) | Kind::Plain(_, rows) => bounded_score(example.dot(&rows[number])),
+            Kind::Nag(_, rows) => nag::product(&rows[number].1, &example.row),
         }
     }
 
@@ -299,37 +251,29 @@ impl Regressors {
         ahead: impl FnOnce(f32) -> Option<u32>,
     ) -> Scores {
         let number = number as usize;
-        let target = Target { y, a, importance };
         match &mut self.kind {
-            Kind::Pn(_, rows) | Kind::Sgd(rows) | Kind::Plain(_, rows) => {
+            Kind::Pn(_, rows) | Kind::Plain(_, rows) => {
                 let before = bounded_score(example.dot(&rows[number]));
-                let step = self.loss.step(y, before, a, example.ppu);
-                let step = example.limit.shorten(step);
-                if let Some(next) = ahead(before + step * example.ppu) {
+                // The direction is normalised: a step moves the score by its own length.
+                let step = example.limit.shorten(self.loss.step(y, before, a, 1.0));
+                let after = before + step;
+                if let Some(next) = ahead(after) {
                     example.prefetch(&rows[next as usize]);
                 }
-                let weights = &mut rows[number];
-                if step == 0.0 {
-                    return Scores::unclamped(before, before);
+                if step != 0.0 {
+                    example.add(step, &mut rows[number], self.width);
                 }
-                example.add(step, weights, self.width);
-                Scores::unclamped(before, before + step * example.ppu)
+                Scores {
+                    before,
+                    after,
+                    raw: after,
+                }
             }
-            Kind::Adagrad(rows) => nag::learn_adagrad(
-                &mut rows[number],
-                self.loss,
-                &example.row,
-                target,
-                self.width,
-            ),
-            Kind::Nag(span, rows) => nag::learn(
-                &mut rows[number],
-                span,
-                self.loss,
-                &example.row,
-                target,
-                self.width,
-            ),
+            Kind::Nag(span, rows) => {
+                let target = Target { y, a, importance };
+                let (regressor, row) = (&mut rows[number], &example.row);
+                nag::learn(regressor, span, self.loss, row, target, self.width)
+            }
         }
     }
 
@@ -337,8 +281,7 @@ impl Regressors {
     pub fn plain(&self, number: u32) -> Weights<f32> {
         let number = number as usize;
         match &self.kind {
-            Kind::Pn(_, rows) | Kind::Sgd(rows) | Kind::Plain(_, rows) => plain(&rows[number]),
-            Kind::Adagrad(rows) => plain(&rows[number]),
+            Kind::Pn(_, rows) | Kind::Plain(_, rows) => plain(&rows[number]),
             Kind::Nag(_, rows) => plain(&rows[number].1),
         }
     }
@@ -349,10 +292,9 @@ impl Regressors {
     pub fn frozen_score(&self, number: u32, block: &Block, i: usize, at_top: bool) -> f32 {
         let number = number as usize;
         match &self.kind {
-            Kind::Pn(_, rows) | Kind::Sgd(rows) | Kind::Plain(_, rows) => {
+            Kind::Pn(_, rows) | Kind::Plain(_, rows) => {
                 frozen_score(&rows[number], block, i, at_top)
             }
-            Kind::Adagrad(rows) => frozen_score(&rows[number], block, i, at_top),
             Kind::Nag(_, rows) => frozen_score(&rows[number].1, block, i, at_top),
         }
     }

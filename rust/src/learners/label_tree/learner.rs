@@ -178,7 +178,7 @@ impl LabelTree {
     /// A tree over the labels of `layout` that has seen nothing; examples have `width` columns.
     pub(super) fn of_layout(params: &Params, layout: Layout, width: usize) -> Self {
         let n_routers = layout.node_of.len();
-        let mut regressors = Regressors::new(params.optimizer.into(), params.loss, width);
+        let mut regressors = Regressors::new(params.optimizer, params.loss, width);
         regressors.reserve(n_routers);
         for _ in 0..n_routers {
             regressors.push();

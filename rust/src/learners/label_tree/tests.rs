@@ -7,7 +7,7 @@ use super::*;
 use crate::control::Control;
 use crate::data::{Batch, Labels, Preparation, Rows, Scaling, Targets, Values};
 use crate::file::Bundle;
-use crate::linear::{PathExample, RouterOptimizer};
+use crate::linear::{Optimizer, PathExample};
 use crate::model::{Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, Query, TopK};
 
 type Model = OnlineModel<LabelTree>;
@@ -29,8 +29,8 @@ fn policies() -> impl Strategy<Value = Policy> {
     prop_oneof![Just(Policy::Filter), Just(Policy::Random)]
 }
 
-fn optimizers() -> impl Strategy<Value = RouterOptimizer> {
-    prop_oneof![Just(RouterOptimizer::Pn), Just(RouterOptimizer::Nag)]
+fn optimizers() -> impl Strategy<Value = Optimizer> {
+    prop_oneof![Just(Optimizer::Pn), Just(Optimizer::Nag)]
 }
 
 /// Examples of `WIDTH` features that tell something about their labels. They are off the grid:
@@ -155,11 +155,11 @@ fn only_what_is_counted_in_examples_depends_on_the_scale_of_weights() {
         .collect();
     let rows = Rows::dense(Values::F32(&values), 600, WIDTH).unwrap();
     let preparation = Preparation::new(Scaling::None, None, &rows).unwrap();
-    for optimizer in [RouterOptimizer::Pn, RouterOptimizer::Nag] {
+    for optimizer in [Optimizer::Pn, Optimizer::Nag] {
         for policy in [Policy::Filter, Policy::Random] {
             let learned = |scale: f64| {
                 // "nag" divides its steps by a root of sums.
-                let is_nag = optimizer == RouterOptimizer::Nag;
+                let is_nag = optimizer == Optimizer::Nag;
                 let learning_rate = 0.5 / if is_nag { scale.sqrt() } else { scale };
                 let decay = 0.5 / scale;
                 let params = Params {

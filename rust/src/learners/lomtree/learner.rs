@@ -94,7 +94,7 @@ impl LomTree {
             budget: params.budget(n_classes),
             rate: Rate::new(params.learning_rate, params.decay),
             arena: Arena::new(),
-            regressors: Regressors::new(params.optimizer.into(), params.loss, preparation.width()),
+            regressors: Regressors::new(params.optimizer, params.loss, preparation.width()),
             params: params.clone(),
         }
     }

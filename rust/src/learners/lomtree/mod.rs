@@ -24,7 +24,7 @@ use crate::control::Control;
 use crate::data::{Batch, Preparation};
 use crate::error::Result;
 use crate::file::{Bundle, Persist, Report};
-use crate::linear::{Loss, PathExample, RouterOptimizer};
+use crate::linear::{Loss, Optimizer, PathExample};
 use crate::model::{Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start};
 use crate::params;
 use crate::params::Range;
@@ -37,7 +37,7 @@ params! {
         /// Loss of the routers.
         loss: Loss = Loss::Hinge;
         /// Step direction of the routers.
-        optimizer: RouterOptimizer = RouterOptimizer::Pn;
+        optimizer: Optimizer = Optimizer::Pn;
         /// Step size of a router that has seen nothing yet.
         learning_rate: f64 = 1.0, Range::POSITIVE;
         /// How fast a router's steps shrink; see [`crate::linear::Rate`].

@@ -1,7 +1,5 @@
-//! Steps whose rate falls with each weight's own sum of squared gradients:
-//! "nag", number for number what Vowpal Wabbit's `--oaa` does (its algorithm and
-//! arithmetic are those of [`crate::linear::nag`], here for a vector of classes), and
-//! "adagrad", the same without normalisation: no s, and M = 1.
+//! Steps of "nag", number for number what Vowpal Wabbit's `--oaa` does: algorithm and
+//! arithmetic are those of [`crate::linear::nag`], here for a vector of classes.
 //!
 //! Cost per example and class: a square root and up to four divisions per feature.
 
@@ -9,7 +7,7 @@ use super::chunk::{Chunk, Example};
 use super::kernels::{best, scores, BestClass};
 use super::tile::{each_lane, for_groups, row_mut, Lanes, Tile};
 use crate::file::LARGEST;
-use crate::linear::nag::{inverse_root, Magnitude};
+use crate::linear::nag::Magnitude;
 use crate::linear::{bounded_by, bounded_change, bounded_sum, Loss, NagSlot};
 use crate::simd::{dispatched, LANES};
 
@@ -92,7 +90,7 @@ fn targets<const G: usize>(
 
 /// Adds the example to the sums of all classes with a slope; `rates` gets the rates of
 /// its features. Returns, per class, the change of its score by a step of 1, but for the
-/// factor M, and the example's squared length in units of the largest sizes ("nag").
+/// factor M, and the example's squared length in units of the largest sizes.
 #[inline(always)]
 fn update_sums<const G: usize>(
     tile: &mut Tile,
@@ -100,7 +98,6 @@ fn update_sums<const G: usize>(
     slopes: &[Lanes; G],
     rates: &mut Vec<[Lanes; G]>,
 ) -> [[Lanes; G]; 2] {
-    let is_nag = !tile.scales.is_empty();
     rates.clear();
     let mut ppu = [[0.0f32; LANES]; G];
     let mut length = [[0.0f32; LANES]; G];
@@ -108,32 +105,23 @@ fn update_sums<const G: usize>(
         let x = Magnitude::of(x);
         let squares = row_mut::<G>(tile.squares.to_mut(), slot);
         let mut rate = [[0.0f32; LANES]; G];
-        if is_nag {
-            let scales = row_mut::<G>(tile.scales.to_mut(), slot);
-            let weights = row_mut::<G>(tile.weights.to_mut(), slot);
-            let mut change = [[0.0f32; LANES]; G];
-            for at in 0..G {
-                for lane in 0..LANES {
-                    let (w, g, s) = (weights[at][lane], squares[at][lane], scales[at][lane]);
-                    let mut weight = NagSlot { w, g, s };
-                    let (square, r) = weight.update::<true>(x, slopes[at][lane]);
-                    weights[at][lane] = weight.w;
-                    squares[at][lane] = weight.g;
-                    scales[at][lane] = weight.s;
-                    change[at][lane] = weight.w - w;
-                    rate[at][lane] = r;
-                    length[at][lane] += square;
-                }
-            }
-            add_to_average(tile, slot, example, &change);
-        } else {
-            for g in 0..G {
-                for lane in 0..LANES {
-                    squares[g][lane] = bounded_sum(squares[g][lane] + slopes[g][lane] * x.square);
-                    rate[g][lane] = inverse_root(squares[g][lane]);
-                }
+        let scales = row_mut::<G>(tile.scales.to_mut(), slot);
+        let weights = row_mut::<G>(tile.weights.to_mut(), slot);
+        let mut change = [[0.0f32; LANES]; G];
+        for at in 0..G {
+            for lane in 0..LANES {
+                let (w, g, s) = (weights[at][lane], squares[at][lane], scales[at][lane]);
+                let mut weight = NagSlot { w, g, s };
+                let (square, r) = weight.update::<true>(x, slopes[at][lane]);
+                weights[at][lane] = weight.w;
+                squares[at][lane] = weight.g;
+                scales[at][lane] = weight.s;
+                change[at][lane] = weight.w - w;
+                rate[at][lane] = r;
+                length[at][lane] += square;
             }
         }
+        add_to_average(tile, slot, example, &change);
         each_lane::<G>(|g, lane| {
             // Those that learn nothing have no rate, as it might be infinite.
             let learns = slopes[g][lane] > 0.0;
@@ -159,8 +147,7 @@ fn steps<const G: usize>(
     each_lane::<G>(|g, lane| {
         if targets.slopes[g][lane] > 0.0 {
             let (p, y, h) = (p[g][lane], targets.y[g][lane], targets.h[g][lane]);
-            let totals = tile.totals.get_mut(g * LANES + lane);
-            let factor = totals.map_or(1.0, |totals| totals.update(h, length[g][lane]));
+            let factor = tile.totals[g * LANES + lane].update(h, length[g][lane]);
             let ppu = bounded_sum(ppu[g][lane] * factor);
             if ppu > 0.0 {
                 let step = loss.step(y, p, example.params.eta * h, ppu);

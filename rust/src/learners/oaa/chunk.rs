@@ -27,8 +27,6 @@ pub(super) struct StepParams {
     pub eta: f32,
     /// Importance.
     pub importance: f32,
-    /// Change of a score by a step of 1 in the chunk's direction.
-    pub ppu: f32,
     /// How far a step in the chunk's direction may go.
     pub limit: StepLimit,
     /// With which factor a step is added to the average sums.
@@ -54,7 +52,7 @@ pub(super) struct Example<'a> {
     pub slots: &'a [u32],
     /// The features' values.
     pub values: &'a [f32],
-    /// By how much the features' weights change for a step of 1 ("pn", "sgd").
+    /// By how much the features' weights change for a step of 1 ; empty with "nag".
     pub direction: &'a [f32],
     /// Its classes, increasing.
     pub labels: &'a [u32],

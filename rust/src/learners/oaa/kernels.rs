@@ -1,4 +1,4 @@
-//! Scores of a tile's classes, and steps along a direction that all classes share ("pn", "sgd").
+//! Scores of a tile's classes, and steps along a direction that all classes share ("pn").
 //!
 //! Everything is done for [`LANES`] classes at once; sums over an example's
 //! features stay in registers. Compiled for each instruction set, with the
@@ -228,21 +228,21 @@ fn learn_groups<const G: usize>(
 ) {
     for i in 0..chunk.rows.len() {
         let example = chunk.get(i);
-        let (rate, ppu) = (example.params.rate(), example.params.ppu);
+        let rate = example.params.rate();
         let p = scores::<G>(&tile.weights, &example);
         out.push(best::<G>(tile, &p));
         let mut u = [[0.0; LANES]; G];
         match example.negatives {
-            None => u = negative_steps(loss, &p, rate, ppu),
+            None => u = negative_steps(loss, &p, rate),
             Some((negatives, weight)) => {
                 for at in tile.positions(negatives) {
                     let p = p.as_flattened()[at];
-                    u.as_flattened_mut()[at] = loss.step(-1.0, p, rate * weight, ppu);
+                    u.as_flattened_mut()[at] = loss.step(-1.0, p, rate * weight, 1.0);
                 }
             }
         }
         for at in tile.positions(example.labels) {
-            u.as_flattened_mut()[at] = loss.step(1.0, p.as_flattened()[at], rate, ppu);
+            u.as_flattened_mut()[at] = loss.step(1.0, p.as_flattened()[at], rate, 1.0);
         }
         tile.mark_seen(example.labels);
         apply::<G>(tile, &example, &u);
@@ -252,21 +252,18 @@ fn learn_groups<const G: usize>(
 /// Steps of classes that the example does not belong to: [`Loss::step`] for y = -1,
 /// with what the lanes have in common computed once.
 #[inline(always)]
-fn negative_steps<const G: usize>(loss: Loss, p: &[Lanes; G], rate: f32, ppu: f32) -> [Lanes; G] {
+fn negative_steps<const G: usize>(loss: Loss, p: &[Lanes; G], rate: f32) -> [Lanes; G] {
     match loss {
         Loss::SquaredHinge => {
-            let share = saturation(rate * ppu, rate, ppu);
+            let share = saturation(rate);
             map_lanes(p, |p| -(1.0 + p).max(0.0) * share)
         }
         Loss::Squared => {
-            let share = saturation(2.0 * rate * ppu, 2.0 * rate, ppu);
+            let share = saturation(2.0 * rate);
             map_lanes(p, |p| (-1.0 - p) * share)
         }
-        Loss::Hinge => {
-            let unit = ppu.max(f32::MIN_POSITIVE).recip();
-            map_lanes(p, |p| -rate.min((1.0 + p).max(0.0) * unit))
-        }
-        Loss::Quantile | Loss::Logistic => map_lanes(p, |p| loss.step(-1.0, p, rate, ppu)),
+        Loss::Hinge => map_lanes(p, |p| -rate.min((1.0 + p).max(0.0))),
+        Loss::Quantile | Loss::Logistic => map_lanes(p, |p| loss.step(-1.0, p, rate, 1.0)),
     }
 }
 
@@ -281,12 +278,12 @@ fn map_lanes<const G: usize>(p: &[Lanes; G], step: impl Fn(f32) -> f32) -> [Lane
     u
 }
 
-/// Which share of its gap a squared loss closes: (1 - e^-a)/ppu, or `limit`.
-fn saturation(a: f32, limit: f32, ppu: f32) -> f32 {
+/// Which share of its gap a squared loss closes: 1 - e^-a, which is a where that has no digits.
+fn saturation(a: f32) -> f32 {
     if a < 1e-6 {
-        limit
+        a
     } else {
-        -(-a).exp_m1() / ppu
+        -(-a).exp_m1()
     }
 }
 
@@ -348,8 +345,7 @@ pub(super) fn learn_softmax(tiles: &mut [Tile], chunk: &Chunk, bests: &mut [Vec<
         // Padding has no probability.
         scores[chunk.n_classes..].fill(f32::NEG_INFINITY);
         let share = (example.labels.len() as f32).recip();
-        let ppu = example.params.ppu.max(f32::MIN_POSITIVE);
-        let length = example.params.rate() * ppu;
+        let length = example.params.rate();
         let n = (length / MAX_SUBSTEP).ceil().clamp(1.0, MAX_SUBSTEP_COUNT);
         let substep = (length / n).min(MAX_SUBSTEP);
         steps.fill(0.0);
@@ -360,7 +356,6 @@ pub(super) fn learn_softmax(tiles: &mut [Tile], chunk: &Chunk, bests: &mut [Vec<
             }
             descend(substep, &gradients, &mut scores, &mut steps);
         }
-        steps.iter_mut().for_each(|u| *u /= ppu);
         for tile in tiles.iter_mut() {
             tile.mark_seen(example.labels);
             apply_steps(tile, &example, &steps[tile.first..][..tile.width()]);

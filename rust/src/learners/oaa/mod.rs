@@ -9,8 +9,8 @@
 //! | `chunk` | a chunk of examples, ready to be learned; slots, negatives, the average |
 //! | `preparer` | rows -> chunks: scaled rows, step directions, learning rates |
 //! | `tile` | the weights, cut into tiles of classes |
-//! | `kernels` | scores of a tile's classes; steps of "pn", "sgd" and the softmax |
-//! | `adaptive` | steps of "nag", "adagrad" |
+//! | `kernels` | scores of a tile's classes; steps of "pn" and the softmax |
+//! | `adaptive` | steps of "nag" |
 //! | `training` | the learner, chunk by chunk; new classes |
 //! | `learner` | what it adds to the model around it, and its file |
 //! | `pruned` | weights held sparsely, for prediction |

@@ -97,7 +97,7 @@ impl Params {
                 return Err(Error::parameter(
                     "optimizer",
                     format!("{:?}", self.optimizer).to_lowercase(),
-                    "\"pn\" or \"sgd\" where loss is \"softmax\"",
+                    "\"pn\" where loss is \"softmax\"",
                 ));
             }
             if let Some(n) = self.n_negatives {
@@ -134,7 +134,7 @@ impl Params {
 
     /// Whether a weight carries sums of its own; the rate then falls by itself.
     pub(super) fn is_adaptive(&self) -> bool {
-        matches!(self.optimizer, Optimizer::Nag | Optimizer::Adagrad)
+        self.optimizer == Optimizer::Nag
     }
 
     /// Whether predictions use averaged weights.
@@ -150,7 +150,7 @@ impl Params {
     /// never satisfied need larger steps.
     pub fn rate(&self) -> f64 {
         let default = match (self.optimizer, self.loss) {
-            (Optimizer::Nag | Optimizer::Adagrad, _) => 0.5,
+            (Optimizer::Nag, _) => 0.5,
             (_, OaaLoss::Softmax | OaaLoss::Logistic) => 5.0,
             _ => 1.0,
         };

@@ -7,7 +7,7 @@ use super::Params;
 use crate::data::RowBuffer;
 use crate::error::{Error, Result};
 use crate::file::{is_count, LARGEST};
-use crate::linear::{bounded_sum, Loss, Optimizer, Power, Preconditioner, Span, StepLimit};
+use crate::linear::{Loss, Optimizer, Power, Preconditioner, Span, StepLimit};
 use crate::model::Learning;
 use crate::persist;
 
@@ -179,10 +179,10 @@ impl ExamplePreparer {
                 *column = self.slots.get_or_insert(*column);
             }
             let importance = batch.weight(i);
-            let ppu = self.step_direction(params, &row, importance, &mut direction);
+            self.step_direction(params, &row, importance, &mut direction);
             batch.targets.read(i, &mut labels);
             self.sampler.draw(&labels, &mut negatives);
-            // The rate of "nag" and "adagrad" is divided by sums of gradients as it is.
+            // The rate of "nag" is divided by sums of gradients as it is.
             let passes = if params.is_adaptive() {
                 0.0
             } else {
@@ -193,8 +193,7 @@ impl ExamplePreparer {
             let step_params = StepParams {
                 eta: eta.min(LARGEST.into()) as f32,
                 importance,
-                ppu,
-                limit: StepLimit::new(&direction, ppu, average_factor),
+                limit: StepLimit::new(&direction, average_factor),
                 average_factor,
                 span: self.span,
                 shrink: self.shrink as f32,
@@ -211,22 +210,20 @@ impl ExamplePreparer {
         }
     }
 
-    /// Replaces `direction` by that of a step along a row of slots; returns its product with the example.
+    /// Replaces `direction` by that of a step along a row of slots: a step moves the score by its
+    /// length. "nag" has a direction for each class, and none here.
     fn step_direction(
         &mut self,
         params: &Params,
         row: &RowBuffer,
         importance: f32,
         direction: &mut Vec<f32>,
-    ) -> f32 {
-        let ppu = if params.optimizer == Optimizer::Pn {
-            self.preconditioner.widen(self.slots.len());
-            self.preconditioner.direction(row, importance, direction);
-            1.0
-        } else {
-            direction.clone_from(&row.values);
-            bounded_sum(direction.iter().map(|x| x * x).sum())
-        };
+    ) {
+        if params.optimizer == Optimizer::Nag {
+            return;
+        }
+        self.preconditioner.widen(self.slots.len());
+        self.preconditioner.direction(row, importance, direction);
         if self.shrink < 1.0 {
             // Stored weights are those in use divided by `shrink`; the constant is
             // not shrunk.
@@ -234,7 +231,6 @@ impl ExamplePreparer {
             let n = direction.len().saturating_sub(1);
             direction[..n].iter_mut().for_each(|d| *d *= factor);
         }
-        ppu
     }
 
     /// Shrinks all weights after a step of this size.

@@ -141,7 +141,7 @@ fn vector_steps_are_the_steps_of_the_loss() {
                 learning_rate: Some(rate),
                 average: Average::Chosen(false),
                 scaling: Scaling::None,
-                ..params(loss, Optimizer::Sgd)
+                ..params(loss, Optimizer::Pn)
             };
             let bias = params.initial_bias();
             let mut oaa = Model::create(params, 2, false).unwrap();
@@ -168,9 +168,9 @@ fn vector_steps_are_the_steps_of_the_loss() {
                     let step =
                         loss.single()
                             .unwrap_or(Loss::Hinge)
-                            .step(y, before[k], rate as f32, 5.0);
+                            .step(y, before[k], rate as f32, 1.0);
                     let moved = after[k] - before[k];
-                    assert!((moved - 5.0 * step).abs() < 1e-5, "{loss:?} {rate} {k}");
+                    assert!((moved - step).abs() < 1e-5, "{loss:?} {rate} {k}");
                 }
             }
         }
@@ -215,12 +215,7 @@ fn learning_goes_on_after_storing_as_if_nothing_had_happened() {
     let data = Data::new(300, 24, 70, 3);
     let (first, more) = (data.batch(), Data::new(300, 24, 70, 4));
     for loss in LOSSES {
-        for optimizer in [
-            Optimizer::Pn,
-            Optimizer::Nag,
-            Optimizer::Adagrad,
-            Optimizer::Sgd,
-        ] {
+        for optimizer in [Optimizer::Pn, Optimizer::Nag] {
             let mut params = Params {
                 l2: 1e-3,
                 n_negatives: Some(10),

@@ -187,7 +187,6 @@ impl JointScorers {
             correct,
             weight,
             margin: self.margin,
-            ppu: example.ppu(),
             rate,
         };
         match self.loss {
@@ -220,8 +219,6 @@ struct Steps<R> {
     weight: f32,
     /// By how much the label must be ahead.
     margin: f32,
-    /// By how much a score moves per unit of step.
-    ppu: f32,
     /// Each candidate's learning rate.
     rate: R,
 }
@@ -249,7 +246,7 @@ impl<R: Fn(usize) -> f32> Steps<R> {
                 if gradient != 0.0 {
                     let far = -gradient * part * (self.rate)(place);
                     *step += far;
-                    moving[place] = bounded_score(moving[place] + far * self.ppu);
+                    moving[place] = bounded_score(moving[place] + far);
                 }
             }
         }
@@ -267,7 +264,7 @@ impl<R: Fn(usize) -> f32> Steps<R> {
             // The hinge loss wants a gap of 1; both move, so it closes twice as fast.
             let ahead = scores[self.correct] - best + 1.0 - self.margin;
             let a = self.weight * (self.rate)(self.correct);
-            let step = Loss::Hinge.step(1.0, ahead, a, 2.0 * self.ppu);
+            let step = Loss::Hinge.step(1.0, ahead, a, 2.0);
             steps[self.correct] = step;
             steps[rival] = -step;
         }
@@ -294,14 +291,12 @@ mod tests {
 
     const SCORES: [f32; 4] = [0.5, 2.0, -1.0, 1.0];
 
-    /// The steps at a rate of `rate`, a margin of 1.5, and two units of score per unit of step;
-    /// the candidate at 2 is right.
+    /// The steps at a rate of `rate` and a margin of 1.5; the candidate at 2 is right.
     fn steps(loss: ScorerLoss, weight: f32, rate: f32) -> Vec<f32> {
         let steps = Steps {
             correct: 2,
             weight,
             margin: 1.5,
-            ppu: 2.0,
             rate: |_| rate,
         };
         let mut workspace = ScorerWorkspace {
@@ -326,7 +321,7 @@ mod tests {
             for (place, gradient) in gradients.into_iter().enumerate() {
                 let step = -rate * part * (gradient - f64::from(u8::from(place == 2)));
                 steps[place] += step;
-                scores[place] += 2.0 * step;
+                scores[place] += step;
             }
         }
         steps
@@ -369,10 +364,10 @@ mod tests {
 
     #[test]
     fn the_margin_is_reached_and_not_exceeded() {
-        // From -1, against a best rival of 2; a step of 0.1 moves both by 0.2.
+        // From -1, against a best rival of 2; a step of 0.1 moves both by as much.
         assert_eq!(steps(ScorerLoss::Margin, 1.0, 0.1), [0.0, -0.1, 0.1, 0.0]);
         let far = steps(ScorerLoss::Margin, 1e6, 1.0);
-        let moved = |place: usize| SCORES[place] + 2.0 * far[place];
+        let moved = |place: usize| SCORES[place] + far[place];
         assert!((moved(2) - moved(1) - 1.5).abs() < 1e-6);
         assert_eq!(far[0], 0.0);
     }
@@ -398,7 +393,7 @@ mod tests {
             let preparation = Preparation::new(Scaling::None, None, &rows).unwrap();
             let mut example = PathExample::default();
             example.read(&preparation, &rows, 0);
-            Regressors::new(Optimizer::Sgd, Loss::Hinge, 3).prepare(&mut example, 1.0);
+            Regressors::new(Optimizer::Pn, Loss::Hinge, 3).prepare(&mut example, 1.0);
             let mut scorers = JointScorers::new(&params, 2, 3, 3);
             scorers.passes = passes;
             scorers.trained[0] = trained;
@@ -413,9 +408,8 @@ mod tests {
             let step = workspace.steps[0];
             let relative = f64::from(step) / 0.125;
             assert!((relative / share - 1.0).abs() < 1e-4, "{step} {share}");
-            // The square of the example is 4 + 1 + 1.
             scorers.score(&input, &mut workspace);
-            assert!((workspace.scores[0] - 6.0 * step).abs() < 1e-5);
+            assert!((workspace.scores[0] - step).abs() < 1e-5);
         }
     }
 }

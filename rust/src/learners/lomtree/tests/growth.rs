@@ -1,7 +1,7 @@
 //! Classes added to a tree that has learned.
 
 use super::*;
-use crate::linear::RouterOptimizer;
+use crate::linear::Optimizer;
 
 /// Batches of 40 examples, with 4 more classes each.
 fn batches() -> Vec<(Vec<f32>, Vec<u32>)> {
@@ -33,7 +33,7 @@ fn learned(params: &Params, n_classes: Option<usize>, between: impl Fn(Model) ->
 /// Where nothing depends on their number it makes no difference when labels become known.
 #[test]
 fn a_grown_tree_is_the_tree_that_knew_all_labels() {
-    for (n_estimators, optimizer) in [(1, RouterOptimizer::Pn), (3, RouterOptimizer::Nag)] {
+    for (n_estimators, optimizer) in [(1, Optimizer::Pn), (3, Optimizer::Nag)] {
         let params = Params {
             nodes_per_class: 64.0,
             paper_tree: true,

@@ -11,7 +11,7 @@ use super::super::*;
 use super::{empty, most_recycled, params, streams, WIDTH};
 use crate::control::Control;
 use crate::data::{Preparation, Rows, Scaling, Values};
-use crate::linear::{PathExample, RouterOptimizer};
+use crate::linear::{Optimizer, PathExample};
 use crate::tree::NodeId;
 
 /// The tree after each example, one of weight `weight(i)`, with the weight of all so far.
@@ -180,10 +180,10 @@ proptest! {
 #[test]
 fn only_what_is_counted_in_examples_depends_on_the_scale_of_weights() {
     let (values, labels) = drifting(700);
-    for optimizer in [RouterOptimizer::Pn, RouterOptimizer::Nag] {
+    for optimizer in [Optimizer::Pn, Optimizer::Nag] {
         let learned = |scale: f64| {
             // "nag" divides its steps by a root of sums.
-            let is_nag = optimizer == RouterOptimizer::Nag;
+            let is_nag = optimizer == Optimizer::Nag;
             let params = Params {
                 optimizer,
                 learning_rate: 0.5 / if is_nag { scale.sqrt() } else { scale },

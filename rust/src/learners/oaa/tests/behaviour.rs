@@ -17,7 +17,7 @@ fn a_weight_of_two_is_twice_a_weight_of_one() {
         let params = Params {
             average: Average::Chosen(false),
             scale_weights: false,
-            ..params(loss, Optimizer::Sgd)
+            ..params(loss, Optimizer::Pn)
         };
         let mut twice = Model::create(params.clone(), 3, false).unwrap();
         let labels = Targets::One(Labels::new(&[1, 1], 3).unwrap());

@@ -28,10 +28,10 @@ pub(super) fn all_params() -> Vec<Params> {
     vec![
         of(OaaLoss::SquaredHinge, Optimizer::Pn),
         of(OaaLoss::Squared, Optimizer::Nag),
-        of(OaaLoss::Logistic, Optimizer::Adagrad),
+        of(OaaLoss::Logistic, Optimizer::Pn),
         Params {
             average: Average::Chosen(false),
-            ..of(OaaLoss::Hinge, Optimizer::Sgd)
+            ..of(OaaLoss::Hinge, Optimizer::Pn)
         },
         Params {
             l2: 1e-3,

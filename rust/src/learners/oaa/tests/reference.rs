@@ -9,8 +9,6 @@ struct Plain {
     preparation: Preparation,
     preconditioner: Preconditioner,
     weights: Vec<Vec<f64>>,
-    /// Sums of squared gradients ("adagrad").
-    squares: Vec<Vec<f64>>,
     average: Vec<Vec<f64>>,
     examples: f64,
     wrong: f64,
@@ -27,7 +25,6 @@ impl Plain {
             params: params.clone(),
             preconditioner: Preconditioner::new(Power::Quarter, width),
             average: vec![vec![0.0; n_classes]; width],
-            squares: vec![vec![0.0; n_classes]; width],
             preparation,
             weights,
             examples: 0.0,
@@ -46,48 +43,12 @@ impl Plain {
         scores
     }
 
-    /// Steps of "adagrad" of each class, and the rates of the example's columns.
-    fn adapt(&mut self, example: &RowBuffer, p: &[f64], labels: &[u32], h: f32) -> Vec<Vec<f64>> {
-        let loss = self.params.loss.single().unwrap();
-        let mut changes = vec![vec![0.0; p.len()]; example.columns.len()];
-        for k in 0..p.len() {
-            let y = if labels.contains(&(k as u32)) {
-                1.0
-            } else {
-                -1.0
-            };
-            let slope_squared = f64::from(h * loss.slope_squared(y, p[k] as f32));
-            if slope_squared == 0.0 {
-                continue;
-            }
-            let (mut ppu, mut rates) = (0.0, Vec::new());
-            for (&column, &x) in example.columns.iter().zip(&example.values) {
-                let (square, x) = (&mut self.squares[column as usize][k], f64::from(x));
-                *square += slope_squared * x * x;
-                rates.push(square.sqrt().recip());
-                ppu += x * x / square.sqrt();
-            }
-            let a = self.params.rate() as f32 * h;
-            let step = f64::from(loss.step(y, p[k] as f32, a, ppu as f32));
-            for ((change, &x), rate) in changes.iter_mut().zip(&example.values).zip(rates) {
-                change[k] = step * f64::from(x) * rate;
-            }
-        }
-        changes
-    }
-
     fn learn(&mut self, rows: &Rows<'_>, i: usize, labels: &[u32], h: f32, seen: &mut [bool]) {
         let mut example = RowBuffer::default();
         self.preparation.observe(rows, i, &mut example);
         self.preparation.read(rows, i, &mut example);
         let mut steps = Vec::new();
-        let ppu = if self.params.optimizer == Optimizer::Pn {
-            self.preconditioner.direction(&example, h, &mut steps);
-            1.0
-        } else {
-            steps.clone_from(&example.values);
-            example.values.iter().map(|x| x * x).sum()
-        };
+        self.preconditioner.direction(&example, h, &mut steps);
         let p = Self::scores(&self.weights, &example);
         let best = (0..p.len())
             .filter(|&k| seen[k])
@@ -96,10 +57,7 @@ impl Plain {
         self.wrong += if right { 0.0 } else { f64::from(h) };
         self.weight += f64::from(h);
         let a = self.params.rate() as f32 * h;
-        let adaptive = self.params.optimizer == Optimizer::Adagrad;
-        let changes = adaptive.then(|| self.adapt(&example, &p, labels, h));
         let u: Vec<f64> = match self.params.loss.single() {
-            Some(_) if adaptive => Vec::new(),
             Some(loss) => (0..p.len())
                 .map(|k| {
                     let y = if labels.contains(&(k as u32)) {
@@ -107,18 +65,15 @@ impl Plain {
                     } else {
                         -1.0
                     };
-                    f64::from(loss.step(y, p[k] as f32, a, ppu))
+                    f64::from(loss.step(y, p[k] as f32, a, 1.0))
                 })
                 .collect(),
-            None => flow(&p, labels, f64::from(a), f64::from(ppu)),
+            None => flow(&p, labels, f64::from(a)),
         };
         labels.iter().for_each(|&label| seen[label as usize] = true);
-        for (at, (&column, &d)) in example.columns.iter().zip(&steps).enumerate() {
-            for (k, w) in self.weights[column as usize].iter_mut().enumerate() {
-                *w += match &changes {
-                    Some(changes) => changes[at][k],
-                    None => u[k] * f64::from(d),
-                };
+        for (&column, &d) in example.columns.iter().zip(&steps) {
+            for (w, u) in self.weights[column as usize].iter_mut().zip(&u) {
+                *w += u * f64::from(d);
             }
         }
         // (1 - POWER-dependent share) of the old average, the rest of the new weights.
@@ -138,12 +93,12 @@ impl Plain {
 }
 
 /// Gradient flow of the cross-entropy in the scores, in unit steps.
-fn flow(p: &[f64], labels: &[u32], a: f64, ppu: f64) -> Vec<f64> {
+fn flow(p: &[f64], labels: &[u32], a: f64) -> Vec<f64> {
     let (mut p, mut u) = (p.to_vec(), vec![0.0; p.len()]);
     if labels.is_empty() {
         return u;
     }
-    let parts = (a * ppu).ceil().clamp(1.0, 32.0);
+    let parts = a.ceil().clamp(1.0, 32.0);
     for _ in 0..parts as usize {
         let sum: f64 = p.iter().map(|p| p.exp()).sum();
         let chances: Vec<f64> = p.iter().map(|p| p.exp() / sum).collect();
@@ -153,9 +108,9 @@ fn flow(p: &[f64], labels: &[u32], a: f64, ppu: f64) -> Vec<f64> {
             } else {
                 0.0
             };
-            let part = (a * ppu / parts).min(1.0);
+            let part = (a / parts).min(1.0);
             p[k] += part * (wanted - chances[k]);
-            u[k] += part * (wanted - chances[k]) / ppu;
+            u[k] += part * (wanted - chances[k]);
         }
     }
     u
@@ -172,69 +127,57 @@ fn labels_of(data: &Data, multilabel: bool, i: usize) -> Vec<u32> {
 
 #[test]
 fn tiles_learn_what_example_after_example_learns() {
-    /// Those in which a rounding error cannot decide between a step and none.
-    const SMOOTH: [OaaLoss; 3] = [OaaLoss::Squared, OaaLoss::Logistic, OaaLoss::SquaredHinge];
     /// Averaging and l2; so large an l2 that its factor is taken out of the weights meanwhile.
     const OPTIONS: [(bool, f64); 4] = [(false, 0.0), (true, 0.0), (false, 0.01), (false, 0.2)];
     // More rows than a chunk has; classes for tiles of 4, 4 and 2 groups.
     let data = Data::new(700, 24, 150, 1);
     let rows = data.rows();
     for loss in LOSSES {
-        for optimizer in [Optimizer::Pn, Optimizer::Sgd, Optimizer::Adagrad] {
-            if optimizer == Optimizer::Adagrad && !SMOOTH.contains(&loss) {
-                continue;
-            }
-            for multilabel in [false, true] {
-                for (average, l2) in OPTIONS {
-                    let params = Params {
-                        average: Average::Chosen(average),
-                        scale_weights: false,
-                        l2,
-                        // Rates at which steps of a chaotic path stay comparable.
-                        learning_rate: Some(if optimizer == Optimizer::Pn {
-                            0.5
-                        } else {
-                            0.05
-                        }),
-                        ..params(loss, optimizer)
-                    };
-                    let mut plain = Plain::new(&params, 150, &rows);
-                    let mut seen = vec![false; 150];
-                    for i in (0..700).filter(|&i| data.weights[i] > 0.0) {
-                        let labels = labels_of(&data, multilabel, i);
-                        plain.learn(&rows, i, &labels, data.weights[i], &mut seen);
-                    }
-                    let targets = if multilabel {
-                        data.sets()
-                    } else {
-                        data.labels()
-                    };
-                    let batch =
-                        Batch::new(rows, targets, Some(Values::F32(&data.weights))).unwrap();
-                    let mut oaa = Model::create(params, 150, multilabel).unwrap();
-                    oaa.partial_fit(&batch, 1, None, &control()).unwrap();
-                    let got = all_scores(&oaa, &rows, 1);
-                    let weights = if average {
-                        &plain.average
-                    } else {
-                        &plain.weights
-                    };
-                    let mut example = RowBuffer::default();
-                    for i in 0..700 {
-                        plain.preparation.read(&rows, i, &mut example);
-                        let expected = Plain::scores(weights, &example);
-                        for k in (0..150).filter(|&k| seen[k]) {
-                            let (got, expected) = (f64::from(got[i * 150 + k]), expected[k]);
-                            assert!(
-                                (got - expected).abs() < 3e-3,
-                                "{loss:?} {optimizer:?} sets {multilabel} average {average} \
-                                 l2 {l2}: row {i} class {k}: {got} not {expected}"
-                            );
-                        }
-                    }
-                    let progressive = oaa.progressive_loss().unwrap();
-                    assert!((progressive - plain.wrong / plain.weight).abs() < 0.01);
+        for multilabel in [false, true] {
+            for (average, l2) in OPTIONS {
+                let params = Params {
+                    average: Average::Chosen(average),
+                    scale_weights: false,
+                    l2,
+                    // A rate at which steps of a chaotic path stay comparable.
+                    learning_rate: Some(0.5),
+                    ..params(loss, Optimizer::Pn)
+                };
+                let mut plain = Plain::new(&params, 150, &rows);
+                let mut seen = vec![false; 150];
+                for i in (0..700).filter(|&i| data.weights[i] > 0.0) {
+                    let labels = labels_of(&data, multilabel, i);
+                    plain.learn(&rows, i, &labels, data.weights[i], &mut seen);
                 }
+                let targets = if multilabel {
+                    data.sets()
+                } else {
+                    data.labels()
+                };
+                let batch = Batch::new(rows, targets, Some(Values::F32(&data.weights))).unwrap();
+                let mut oaa = Model::create(params, 150, multilabel).unwrap();
+                oaa.partial_fit(&batch, 1, None, &control()).unwrap();
+                let got = all_scores(&oaa, &rows, 1);
+                let weights = if average {
+                    &plain.average
+                } else {
+                    &plain.weights
+                };
+                let mut example = RowBuffer::default();
+                for i in 0..700 {
+                    plain.preparation.read(&rows, i, &mut example);
+                    let expected = Plain::scores(weights, &example);
+                    for k in (0..150).filter(|&k| seen[k]) {
+                        let (got, expected) = (f64::from(got[i * 150 + k]), expected[k]);
+                        assert!(
+                            (got - expected).abs() < 3e-3,
+                            "{loss:?} sets {multilabel} average {average} \
+                             l2 {l2}: row {i} class {k}: {got} not {expected}"
+                        );
+                    }
+                }
+                let progressive = oaa.progressive_loss().unwrap();
+                assert!((progressive - plain.wrong / plain.weight).abs() < 0.01);
             }
         }
     }
