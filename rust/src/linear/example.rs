@@ -1,111 +1,13 @@
-//! One example as the regressors of a path read it: its non-zeros and, where many columns are
-//! filled, whole registers of them.
+//! Prepared examples: their non-zeros and, where many columns are filled, full rows.
 //!
-//! Columns that are filled together lie together: of the strokes of a letter a row fills an
-//! eighth of the columns, but only half of the chunks of [`LANES`] columns. What is left out
-//! would add zeros: sums have the bits of those over the full row.
+//! Learning takes one example at a time down a tree ([`PathExample`]). Prediction takes a
+//! [`Block`] of them: walking one at a time, a tree's weights come from afar at every node; sent
+//! down together, the examples at a node share its weights, and the examples themselves, kept as
+//! non-zeros, are a fraction of their size.
 
-use super::{lookup, AlignedRow, Block, Slot, StepLimit, Weights};
-use crate::data::{Preparation, RowBuffer, Rows};
-use crate::simd::{add_chunks, axpy, dot, dot_chunks, prefetch, sparse_dot, LANES};
-
-/// Sums that a product is added up in, side by side: chunk n goes to sum n modulo this.
-const SUMS: usize = 4;
-
-/// Which chunks of a row are filled. Entry i is of a chunk whose number is i modulo [`SUMS`];
-/// where there are fewer of these than of others, an entry of zeros takes the place.
-#[derive(Debug, Default, Clone)]
-pub(super) struct FilledChunks {
-    /// The number of each entry's chunk, in increasing order within a sum.
-    numbers: Vec<u32>,
-    /// The entry of each chunk; of empty ones anything.
-    entry_of: Vec<u32>,
-    is_filled: Vec<bool>,
-    /// Whether there is an entry for each chunk, in order, instead: the full row.
-    is_whole: bool,
-    n_entries: usize,
-}
-
-impl FilledChunks {
-    /// Finds the chunks that `columns` lie in, all below `width`, a multiple of [`LANES`].
-    pub fn find(&mut self, columns: &[u32], width: usize) {
-        let n_chunks = width / LANES;
-        self.n_entries = n_chunks;
-        // So many can hardly leave a chunk out.
-        self.is_whole = columns.len() * 2 >= width;
-        if self.is_whole {
-            return;
-        }
-        self.is_filled.clear();
-        self.is_filled.resize(n_chunks, false);
-        for &column in columns {
-            self.is_filled[column as usize / LANES] = true;
-        }
-        self.entry_of.clear();
-        self.entry_of.resize(n_chunks, 0);
-        self.numbers.clear();
-        let mut next = [0, 1, 2, 3];
-        const { assert!(SUMS == 4) };
-        for (number, &is_filled) in self.is_filled.iter().enumerate() {
-            if is_filled {
-                let entry = &mut next[number % SUMS];
-                // Of an entry of zeros any chunk will do; this one is read anyway.
-                self.numbers
-                    .resize(self.numbers.len().max(*entry + 1), number as u32);
-                self.numbers[*entry] = number as u32;
-                self.entry_of[number] = *entry as u32;
-                *entry += SUMS;
-            }
-        }
-        self.n_entries = self.numbers.len();
-    }
-
-    /// The values of `columns` by entry; hashed columns may collide.
-    pub fn spread(&self, columns: &[u32], values: &[f32], into: &mut AlignedRow<f32>) {
-        into.reset(self.n_entries * LANES);
-        for (&column, &value) in columns.iter().zip(values) {
-            let (number, lane) = (column as usize / LANES, column as usize % LANES);
-            let entry = if self.is_whole {
-                number
-            } else {
-                self.entry_of[number] as usize
-            };
-            into[entry * LANES + lane] += value;
-        }
-    }
-
-    /// Whether the full row is meant.
-    pub fn is_whole(&self) -> bool {
-        self.is_whole
-    }
-
-    /// Product of spread values with a full row of weights.
-    #[inline]
-    pub fn dot(&self, values: &[f32], weights: &[f32]) -> f32 {
-        if self.is_whole {
-            dot(values, weights)
-        } else {
-            dot_chunks(values, &self.numbers, weights)
-        }
-    }
-
-    /// Adds `a` times spread values to a full row of weights.
-    #[inline]
-    pub fn add(&self, a: f32, values: &[f32], weights: &mut [f32]) {
-        if self.is_whole {
-            axpy(a, values, weights);
-        } else {
-            add_chunks(a, values, &self.numbers, weights);
-        }
-    }
-
-    /// Asks for the weights of these chunks ahead of their use.
-    #[inline]
-    pub fn prefetch(&self, weights: &[f32]) {
-        let first = |number: &u32| weights.get(*number as usize * LANES);
-        self.numbers.iter().filter_map(first).for_each(prefetch);
-    }
-}
+use super::{lookup, AlignedRow, Slot, StepLimit, Weights};
+use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
+use crate::simd::{axpy, dot, dot_lanes, four_sums, sparse_dot, LANES};
 
 /// One example on its way down a tree.
 ///
@@ -124,8 +26,8 @@ pub struct PathExample {
     /// How many dimensions there are to learn from it; see
     /// [`Preconditioner::direction`].
     pub(super) dimension: f32,
+    /// All columns, with zeros, and the direction likewise; unless the row is sparse.
     is_spread: bool,
-    chunks: FilledChunks,
     spread: AlignedRow<f32>,
     spread_direction: AlignedRow<f32>,
 }
@@ -174,8 +76,8 @@ impl PathExample {
         self.width = width;
         self.is_spread = columns.len() * Self::DENSE_SHARE >= width;
         if self.is_spread {
-            self.chunks.find(columns, width);
-            self.chunks.spread(columns, values, &mut self.spread);
+            self.spread.reset(width);
+            spread(columns, values, &mut self.spread);
         }
     }
 
@@ -202,20 +104,9 @@ impl PathExample {
     pub(super) fn settle_direction(&mut self) {
         self.limit = StepLimit::new(&self.direction, 1.0);
         if self.is_spread {
+            self.spread_direction.reset(self.width);
             let (columns, direction) = (&self.row.columns, &self.direction);
-            self.chunks
-                .spread(columns, direction, &mut self.spread_direction);
-        }
-    }
-
-    /// Asks for the weights that the example will meet, ahead of their use.
-    #[inline]
-    pub fn prefetch(&self, weights: &Weights<f32>) {
-        match weights {
-            Weights::Row(row) if self.is_spread && !self.chunks.is_whole() => {
-                self.chunks.prefetch(row);
-            }
-            weights => weights.prefetch(&self.row.columns),
+            spread(columns, direction, &mut self.spread_direction);
         }
     }
 
@@ -228,7 +119,7 @@ impl PathExample {
     pub fn dot(&self, weights: &Weights<f32>) -> f32 {
         let RowBuffer { columns, values } = &self.row;
         match weights {
-            Weights::Row(row) if self.is_spread => self.chunks.dot(&self.spread, row),
+            Weights::Row(row) if self.is_spread => dot(&self.spread, row),
             Weights::Row(row) => {
                 assert!(row.len() >= self.width && self.width > 0);
                 // SAFETY: `settle` has compared all columns with `width`, and `read`,
@@ -249,9 +140,7 @@ impl PathExample {
             weights.prepare_for(self.row.columns.len(), width);
         }
         match weights {
-            Weights::Row(row) if self.is_spread => {
-                self.chunks.add(step, &self.spread_direction, row);
-            }
+            Weights::Row(row) if self.is_spread => axpy(step, &self.spread_direction, row),
             weights => {
                 let direction = &self.direction;
                 weights.change(&self.row.columns, |entry, w| *w += step * direction[entry]);
@@ -260,8 +149,159 @@ impl PathExample {
     }
 }
 
+/// An example of which at least one column in so many is filled is kept as a
+/// full row as well: then whole registers are cheaper than single values.
+const MAX_COLUMNS_PER_VALUE: usize = 4;
+
+/// Some prepared rows. How a row is kept, and with it the last bit of its
+/// products, depends on the row alone and not on its neighbours.
+#[derive(Debug, Clone, Default)]
+pub struct Block {
+    width: usize,
+    rows: RaggedRows,
+    /// Where a row lies in `full`, or `SPARSE`.
+    full_at: Vec<usize>,
+    full: AlignedRow<f32>,
+    row: RowBuffer,
+}
+
+const SPARSE: usize = usize::MAX;
+
+/// In rows of at most so many columns single values cost no more than whole registers.
+const MAX_NARROW_COLUMNS: usize = 64;
+
+impl Block {
+    /// Replaces the block by the rows `which`, for weights of `width` columns.
+    ///
+    /// # Panics
+    ///
+    /// If `preparation` makes columns that are not below `width`.
+    pub fn fill(
+        &mut self,
+        preparation: &Preparation,
+        rows: &Rows<'_>,
+        which: impl Iterator<Item = usize>,
+        width: usize,
+    ) {
+        self.width = width;
+        self.rows.clear();
+        self.full_at.clear();
+        self.full.reset(0);
+        for i in which {
+            preparation.read(rows, i, &mut self.row);
+            let RowBuffer { columns, values } = &self.row;
+            assert_below(columns, width);
+            if columns.len() * MAX_COLUMNS_PER_VALUE >= width {
+                self.full_at.push(self.full.len());
+                spread(columns, values, self.full.grow(width));
+            } else {
+                self.full_at.push(SPARSE);
+            }
+            self.rows.push(columns.iter().copied(), values);
+        }
+    }
+
+    /// Columns that there are weights for.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Columns and values of row `i`.
+    pub fn row(&self, i: usize) -> (&[u32], &[f32]) {
+        self.rows.row(i)
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.full_at.len()
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.full_at.is_empty()
+    }
+
+    /// Product of row `i` with the weights of one regressor.
+    ///
+    /// # Panics
+    ///
+    /// If a row of weights is not as long as the block is wide.
+    #[inline]
+    pub fn dot(&self, i: usize, weights: &Weights<f32>) -> f32 {
+        match weights {
+            Weights::Row(row) => self.dot_row(i, row),
+            Weights::Table(table) => self.dot_slots(i, table.slots()),
+        }
+    }
+
+    /// Product of row `i` with weights in a full row.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many weights as the block is wide.
+    #[inline]
+    pub fn dot_row(&self, i: usize, weights: &[f32]) -> f32 {
+        assert_eq!(weights.len(), self.width);
+        match self.full_at[i] {
+            SPARSE => {
+                let (columns, values) = self.rows.row(i);
+                // SAFETY: `fill` has compared all columns with `width`.
+                unsafe { sparse_dot(columns, values, weights) }
+            }
+            from => dot(&self.full[from..from + self.width], weights),
+        }
+    }
+
+    /// Products of row `i` with the weights in each lane.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many weights as the block is wide.
+    #[inline]
+    pub fn dot_lanes(&self, i: usize, lanes: &[[f32; LANES]]) -> [f32; LANES] {
+        let (columns, values) = self.rows.row(i);
+        dot_lanes(columns, values, lanes)
+    }
+
+    /// Whether row `i` is scored value by value with many weights side by side; else register by
+    /// register, by one row of weights after the other.
+    #[inline]
+    pub fn is_for_lanes(&self, i: usize) -> bool {
+        self.full_at[i] == SPARSE || self.width <= MAX_NARROW_COLUMNS
+    }
+
+    /// Product of row `i` with the weights of one regressor, added up as a lane of
+    /// [`Self::dot_lanes`] is.
+    ///
+    /// # Panics
+    ///
+    /// If a row of weights is not as long as the block is wide.
+    #[inline]
+    pub fn dot_as_lane(&self, i: usize, weights: &Weights<f32>) -> f32 {
+        let (columns, values) = self.rows.row(i);
+        match weights {
+            Weights::Row(row) => {
+                assert_eq!(row.len(), self.width);
+                // SAFETY: `fill` has compared all columns with `width`.
+                unsafe { sparse_dot(columns, values, row) }
+            }
+            Weights::Table(table) => {
+                let weight = |column| table.get(column).copied().unwrap_or_default();
+                four_sums(columns, values, weight)
+            }
+        }
+    }
+
+    /// Product of row `i` with weights in the slots of a table.
+    #[inline]
+    pub fn dot_slots(&self, i: usize, slots: &[Slot<f32>]) -> f32 {
+        let (columns, values) = self.rows.row(i);
+        dot_slots(columns, values, slots)
+    }
+}
+
 /// Panics unless all columns are below `width`: unchecked products rely on it.
-pub(super) fn assert_below(columns: &[u32], width: usize) {
+fn assert_below(columns: &[u32], width: usize) {
     let highest = columns
         .iter()
         .fold(0, |highest, &column| column.max(highest));
@@ -269,7 +309,7 @@ pub(super) fn assert_below(columns: &[u32], width: usize) {
 }
 
 /// Adds the values to a full row of zeros; hashed columns may collide.
-pub(super) fn spread(columns: &[u32], values: &[f32], into: &mut [f32]) {
+fn spread(columns: &[u32], values: &[f32], into: &mut [f32]) {
     for (&column, &value) in columns.iter().zip(values) {
         into[column as usize] += value;
     }
@@ -277,7 +317,7 @@ pub(super) fn spread(columns: &[u32], values: &[f32], into: &mut [f32]) {
 
 /// Product with weights in the slots of a table.
 #[inline]
-pub(super) fn dot_slots(columns: &[u32], values: &[f32], slots: &[Slot<f32>]) -> f32 {
+fn dot_slots(columns: &[u32], values: &[f32], slots: &[Slot<f32>]) -> f32 {
     let mut sum = 0.0;
     if !slots.is_empty() {
         for (&column, &x) in columns.iter().zip(values) {
@@ -292,42 +332,4 @@ pub(super) fn dot_slots(columns: &[u32], values: &[f32], slots: &[Slot<f32>]) ->
 /// `width` rounded up to whole registers.
 pub fn padded(width: usize) -> usize {
     width.next_multiple_of(LANES)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-    use std::collections::BTreeSet;
-
-    proptest! {
-        /// To the bit, wherever the columns lie and however often one comes.
-        #[test]
-        fn what_is_left_out_adds_nothing(
-            n_chunks in 1usize..40,
-            places in prop::collection::vec(any::<u32>(), 0..120),
-            step in -2.0f32..2.0,
-        ) {
-            let width = n_chunks * LANES;
-            let columns: Vec<u32> = places.iter().map(|place| place % width as u32).collect();
-            let value = |place: &u32| (place % 1000) as f32 / 300.0 - 1.0;
-            let values: Vec<f32> = places.iter().map(value).collect();
-            let weights: Vec<f32> = (0..width).map(|i| (i as f32).sin()).collect();
-            let mut full = vec![0.0; width];
-            for (&column, &value) in columns.iter().zip(&values) {
-                full[column as usize] += value;
-            }
-            let (mut chunks, mut spread) = (FilledChunks::default(), AlignedRow::default());
-            chunks.find(&columns, width);
-            chunks.spread(&columns, &values, &mut spread);
-            let product = chunks.dot(&spread, &weights);
-            prop_assert_eq!(product.to_bits(), dot(&full, &weights).to_bits());
-            let (mut some, mut all) = (weights.clone(), weights);
-            chunks.add(step, &spread, &mut some);
-            axpy(step, &full, &mut all);
-            prop_assert_eq!(some, all);
-            let filled: BTreeSet<u32> = columns.iter().map(|c| c / LANES as u32).collect();
-            prop_assert!(chunks.is_whole() || spread.len() <= filled.len() * SUMS * LANES);
-        }
-    }
 }

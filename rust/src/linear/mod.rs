@@ -8,7 +8,6 @@
 // Kernels have to become part of the function whose instruction set they are compiled for.
 #![allow(clippy::inline_always)]
 
-mod block;
 mod example;
 pub(crate) mod loss;
 pub(crate) mod nag;
@@ -19,8 +18,7 @@ mod regressors;
 mod tests;
 mod weights;
 
-pub use block::Block;
-pub use example::{padded, PathExample};
+pub use example::{padded, Block, PathExample};
 pub use loss::Loss;
 pub use nag::{NagSlot, NagTotals, Span};
 pub(crate) use pn::{bounded_by, bounded_change, bounded_score, bounded_sum};

@@ -5,7 +5,7 @@
 //! O(non-zeros), or O(columns) in vector registers where most are filled.
 //!
 //! A frozen tree defines the predictions, down to the order in which products are added up;
-//! [`frozen_score`] follows it on the weights as they lie in a tree that learns on.
+//! [`Regressors::frozen_score`] follows it on the weights as they lie in a tree that learns on.
 
 use super::nag::Target;
 use super::pn::{bounded_score, Scores};
@@ -15,86 +15,19 @@ use super::{
 };
 use crate::choices;
 use crate::file::LARGEST;
-use crate::simd::{dot, four_sums};
 
-/// A weight with whatever an optimiser keeps beside it.
-pub(super) trait PlainWeight: Copy + Default {
-    /// The weight as prediction sees it.
-    fn plain(self) -> f32;
-
-    /// A row's product with an example of all columns.
-    fn dot_full(row: &[Self], example: &[f32]) -> f32 {
-        let row: Vec<f32> = row.iter().map(|slot| slot.plain()).collect();
-        dot(example, &row)
-    }
-}
-
-impl PlainWeight for f32 {
-    #[inline]
-    fn plain(self) -> f32 {
-        self
-    }
-
-    #[inline]
-    fn dot_full(row: &[Self], example: &[f32]) -> f32 {
-        dot(example, row)
-    }
-}
-
-impl PlainWeight for NagSlot {
-    #[inline]
-    fn plain(self) -> f32 {
-        self.w
-    }
-}
-
-/// The weights to be frozen.
-pub(super) fn plain<S: PlainWeight>(weights: &Weights<S>) -> Weights<f32> {
+/// The weights of a regressor of "nag", without the sums beside them.
+fn plain(weights: &Weights<NagSlot>) -> Weights<f32> {
     match weights {
-        Weights::Table(table) => Weights::Table(
-            table
-                .iter()
-                .map(|(key, slot)| (key, slot.plain()))
-                .collect(),
-        ),
+        Weights::Table(table) => {
+            Weights::Table(table.iter().map(|(key, slot)| (key, slot.w)).collect())
+        }
         Weights::Row(row) => {
             let mut plain = AlignedRow::new(row.len());
-            let pairs = plain.iter_mut().zip(row.iter());
-            pairs.for_each(|(plain, slot)| *plain = slot.plain());
-            Weights::Row(plain)
-        }
-    }
-}
-
-/// The score for row `i` of `block` by the weights that [`plain`] would freeze, added up as in the
-/// first levels of a frozen tree (`at_top`) or below them.
-#[inline]
-pub(super) fn frozen_score<S: PlainWeight>(
-    weights: &Weights<S>,
-    block: &Block,
-    i: usize,
-    at_top: bool,
-) -> f32 {
-    let (columns, values) = block.row(i);
-    match weights {
-        Weights::Row(row) => match block.full_row(i) {
-            Some(example) if !at_top => S::dot_full(row, example),
-            _ => four_sums(columns, values, |column| row[column as usize].plain()),
-        },
-        Weights::Table(table) if at_top => {
-            let weight = |column| table.get(column).map_or(0.0, |slot| slot.plain());
-            four_sums(columns, values, weight)
-        }
-        Weights::Table(table) => {
-            let mut sum = 0.0;
-            if !table.is_empty() {
-                for (&column, &x) in columns.iter().zip(values) {
-                    if let Some(slot) = table.get(column) {
-                        sum += slot.plain() * x;
-                    }
-                }
+            for (plain, slot) in plain.iter_mut().zip(row.iter()) {
+                *plain = slot.w;
             }
-            sum
+            Weights::Row(plain)
         }
     }
 }
@@ -159,16 +92,6 @@ pub(crate) enum Kind {
     Plain(Span, Vec<Weights<f32>>),
 }
 
-/// Evaluates an expression of the list of regressors, whatever the type of their weights.
-macro_rules! with_rows {
-    ($kind:expr, $rows:ident => $result:expr) => {
-        match $kind {
-            Kind::Pn(_, $rows) | Kind::Plain(_, $rows) => $result,
-            Kind::Nag(_, $rows) => $result,
-        }
-    };
-}
-
 impl Regressors {
     /// None yet; for examples of `width` columns.
     pub fn new(optimizer: Optimizer, loss: Loss, width: usize) -> Self {
@@ -190,7 +113,10 @@ impl Regressors {
 
     /// Number of regressors.
     pub fn len(&self) -> usize {
-        with_rows!(&self.kind, rows => rows.len())
+        match &self.kind {
+            Kind::Pn(_, rows) | Kind::Plain(_, rows) => rows.len(),
+            Kind::Nag(_, rows) => rows.len(),
+        }
     }
 
     /// Whether there is none.
@@ -198,17 +124,13 @@ impl Regressors {
         self.len() == 0
     }
 
-    /// Takes the memory for `n` more regressors at once.
-    pub fn reserve(&mut self, n: usize) {
-        with_rows!(&mut self.kind, rows => rows.reserve_exact(n));
-    }
-
     /// Adds a regressor of zero weights and returns its number.
     pub fn push(&mut self) -> u32 {
         let number = self.len() as u32;
-        with_rows!(&mut self.kind, rows => {
-            rows.resize_with(number as usize + 1, Default::default);
-        });
+        match &mut self.kind {
+            Kind::Pn(_, rows) | Kind::Plain(_, rows) => rows.push(Weights::default()),
+            Kind::Nag(_, rows) => rows.push(Default::default()),
+        }
         number
     }
 
@@ -258,7 +180,7 @@ impl Regressors {
                 let step = example.limit.shorten(self.loss.step(y, before, a, 1.0));
                 let after = before + step;
                 if let Some(next) = ahead(after) {
-                    example.prefetch(&rows[next as usize]);
+                    rows[next as usize].prefetch(&example.row.columns);
                 }
                 if step != 0.0 {
                     example.add(step, &mut rows[number], self.width);
@@ -281,21 +203,19 @@ impl Regressors {
     pub fn plain(&self, number: u32) -> Weights<f32> {
         let number = number as usize;
         match &self.kind {
-            Kind::Pn(_, rows) | Kind::Plain(_, rows) => plain(&rows[number]),
+            Kind::Pn(_, rows) | Kind::Plain(_, rows) => rows[number].clone(),
             Kind::Nag(_, rows) => plain(&rows[number].1),
         }
     }
 
     /// The score of regressor `number` for row `i` of `block`, to the bit that of its
-    /// [`plain`](Self::plain) weights in a frozen tree; `at_top`: in its first levels.
+    /// [`plain`](Self::plain) weights in a frozen tree.
     #[inline]
-    pub fn frozen_score(&self, number: u32, block: &Block, i: usize, at_top: bool) -> f32 {
+    pub fn frozen_score(&self, number: u32, block: &Block, i: usize) -> f32 {
         let number = number as usize;
         match &self.kind {
-            Kind::Pn(_, rows) | Kind::Plain(_, rows) => {
-                frozen_score(&rows[number], block, i, at_top)
-            }
-            Kind::Nag(_, rows) => frozen_score(&rows[number].1, block, i, at_top),
+            Kind::Pn(_, rows) | Kind::Plain(_, rows) => block.dot(i, &rows[number]),
+            Kind::Nag(_, rows) => block.dot(i, &plain(&rows[number].1)),
         }
     }
 

@@ -1,12 +1,10 @@
 //! What trees share: node numbers, the routing of rows in prediction, the search for
 //! the best labels, the nodes as reports show them.
 
-mod frozen;
-mod learning;
+mod routers;
 mod search;
 
-pub use frozen::{FrozenRouters, Groups, RoutingMemory};
-pub use learning::{LearningTree, Routers};
+pub use routers::{FrozenRouters, Groups, LearningTree, Routers, RoutingMemory};
 pub use search::{BestFirst, Junction};
 
 use serde::{Deserialize, Serialize};

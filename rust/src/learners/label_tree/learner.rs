@@ -179,7 +179,6 @@ impl LabelTree {
     pub(super) fn of_layout(params: &Params, layout: Layout, width: usize) -> Self {
         let n_routers = layout.node_of.len();
         let mut regressors = Regressors::new(params.optimizer, params.loss, width);
-        regressors.reserve(n_routers);
         for _ in 0..n_routers {
             regressors.push();
         }

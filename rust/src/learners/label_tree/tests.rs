@@ -193,31 +193,6 @@ fn only_what_is_counted_in_examples_depends_on_the_scale_of_weights() {
     }
 }
 
-#[test]
-fn the_number_of_threads_changes_nothing() {
-    let values: Vec<f32> = (0..4 * 5000)
-        .map(|i| ((i * 37) % 23) as f32 - 11.0)
-        .collect();
-    let labels: Vec<u32> = (0..5000u32).map(|i| (i * i) % K as u32).collect();
-    let batch = batch(&values, &labels);
-    let control = Control::new(0);
-    let mut tree = Model::create(params(Policy::Filter), K, false).unwrap();
-    tree.fit(&batch, FitOptions::threads(1), &control).unwrap();
-    let one = tree
-        .predict_topk(&Query::new(&batch.rows, 1, &control), 3)
-        .unwrap();
-    assert_eq!(
-        tree.predict_topk(&Query::new(&batch.rows, 3, &control), 3)
-            .unwrap(),
-        one
-    );
-    let one = tree.predict(&Query::new(&batch.rows, 1, &control)).unwrap();
-    assert_eq!(
-        tree.predict(&Query::new(&batch.rows, 3, &control)).unwrap(),
-        one
-    );
-}
-
 /// Where no score says anything the search does not open node after node.
 #[test]
 fn flat_scores_are_searched_at_a_bounded_cost() {
@@ -325,22 +300,4 @@ fn made_up_files_are_refused() {
     bundle.take_meta::<usize>("n_classes").unwrap();
     bundle.put_meta("n_classes", &(K + 1));
     assert!(Model::from_bundle(bundle).is_err());
-}
-
-#[test]
-fn parameters_beyond_the_floats_are_refused_by_name() {
-    type Change = fn(&mut Params);
-    let cases: [(&str, Change); 3] = [
-        ("learning_rate", |p| p.learning_rate = 1e308),
-        ("learning_rate", |p| p.learning_rate = f64::NAN),
-        ("decay", |p| p.decay = -1.0),
-    ];
-    for (name, change) in cases {
-        let mut params = params(Policy::Random);
-        change(&mut params);
-        let message = Model::create(params, 3, false).unwrap_err().to_string();
-        assert!(message.starts_with(name), "{message}");
-    }
-    let none = Model::create(params(Policy::Random), 0, false);
-    assert!(none.unwrap_err().to_string().starts_with("n_classes"));
 }

@@ -1,6 +1,5 @@
 //! The learner as a model: predictions, files, parameters.
 
-mod growth;
 mod learning;
 mod shares;
 mod structure;
@@ -105,48 +104,9 @@ proptest! {
     }
 }
 
-#[test]
-fn the_number_of_threads_changes_nothing() {
-    let (values, labels) = few_rows();
-    let batch = batch(&values, &labels, 7);
-    let control = Control::new(0);
-    let fit = |n_threads| {
-        let params = Params {
-            n_estimators: 5,
-            ..params()
-        };
-        let mut model = Model::create(params, 7, false).unwrap();
-        let options = FitOptions::threads(n_threads);
-        model.fit(&batch, options, &control).unwrap();
-        model
-            .partial_fit(&batch, n_threads, None, &control)
-            .unwrap();
-        let top = model.predict_topk(&Query::new(&batch.rows, n_threads, &control), 3);
-        (model.to_bytes().unwrap(), top.unwrap())
-    };
-    assert_eq!(fit(1), fit(3));
-}
-
 fn few_rows() -> (Vec<f32>, Vec<u32>) {
     let values = (0..400).map(|i| ((i * 37) % 23) as f32 - 11.0).collect();
     (values, (0..100).map(|i| (i * i) % 7).collect())
-}
-
-#[test]
-fn a_fit_that_is_refused_changes_nothing() {
-    let (values, labels) = few_rows();
-    let learned = batch(&values, &labels, 7);
-    let mut model = fitted(params(), &learned);
-    let before = model.to_bytes().unwrap();
-    let nothing = [0.0; 100];
-    for refused in [
-        batch(&values, &labels, 8),
-        Batch::new(learned.rows, learned.targets, Some(Values::F32(&nothing))).unwrap(),
-    ] {
-        let options = FitOptions::threads(1);
-        assert!(model.fit(&refused, options, &Control::new(0)).is_err());
-        assert_eq!(model.to_bytes().unwrap(), before);
-    }
 }
 
 #[test]
@@ -215,22 +175,6 @@ fn made_up_files_are_refused() {
         regressors.put("squares", squares[1..].to_vec());
         tree.nest("regressors", regressors);
     });
-}
-
-#[test]
-fn parameters_beyond_the_floats_are_refused_by_name() {
-    type Change = fn(&mut Params);
-    let cases: [(&str, Change); 3] = [
-        ("learning_rate", |p| p.learning_rate = 1e308),
-        ("decay", |p| p.decay = 1e39),
-        ("n_estimators", |p| p.n_estimators = 1_000_000_000),
-    ];
-    for (name, change) in cases {
-        let mut params = params();
-        change(&mut params);
-        let message = Model::create(params, 3, false).unwrap_err().to_string();
-        assert!(message.starts_with(name), "{message}");
-    }
 }
 
 /// Rows of importance 0 are learned where importances do not count in the tree.

@@ -17,7 +17,7 @@ use crate::linear::{lookup, prefetch_slot, AlignedRow, Block, Slot, Table, Weigh
 use crate::memory::prefer_large_pages;
 use crate::simd::{prefetch, LANES};
 
-/// Bytes that all copies may take together, as much as the top levels of a tree.
+/// Bytes that all copies may take together.
 const MOST_BYTES: usize = 128 << 20;
 
 /// Of scorers by column with more weights no copies are made.

@@ -322,39 +322,6 @@ fn fit(model: &mut RecallTree, batch: &Batch<'_>, n_threads: usize) -> crate::Re
 }
 
 #[test]
-fn a_fit_that_is_refused_changes_nothing() {
-    let stream = fixed(50);
-    let mut model = model(&params(), &stream);
-    let before = model.to_bytes().unwrap();
-    let weightless = Stream {
-        weights: Some(vec![0.0; 50]),
-        ..stream.clone()
-    };
-    assert!(fit(&mut model, &weightless.batch(), 1).is_err());
-    let labels = Labels::new(&stream.labels, N_CLASSES + 1).unwrap();
-    let batch = Batch::new(stream.rows(), Targets::One(labels), None).unwrap();
-    assert!(fit(&mut model, &batch, 1).is_err());
-    assert!(model.partial_fit(&batch, 1, None, &control()).is_err());
-    assert_eq!(model.to_bytes().unwrap(), before);
-}
-
-#[test]
-fn before_anything_was_learned() {
-    let stream = fixed(5);
-    let model = new_model(&params());
-    assert!(model
-        .predict_topk(
-            &Query::new(&stream.rows(), 1, &control()).with(&greedy()),
-            1
-        )
-        .is_err());
-    assert!(model.reports().is_empty());
-    assert_eq!(model.progressive_loss(), None);
-    let again = RecallTree::from_bytes(&model.to_bytes().unwrap()).unwrap();
-    assert_eq!(again.n_examples_seen(), 0);
-}
-
-#[test]
 fn after_examples_without_weight() {
     let weightless = Stream {
         weights: Some(vec![0.0; 5]),

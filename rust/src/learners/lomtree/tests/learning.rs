@@ -172,6 +172,26 @@ proptest! {
             Ok(())
         })?;
     }
+
+    /// Lemmas 1 and 2 of the paper hold for every split there can be.
+    #[test]
+    fn lemmas_hold(sides in prop::collection::vec((0u8..50, 0u8..50), 1..20)) {
+        let sides = sides.iter().map(|&(l, r)| (f64::from(l), f64::from(r)));
+        let [objective, balance, purity] = split_quality(&sides.collect::<Vec<_>>());
+        prop_assert!((0.0..=1.0 + 1e-12).contains(&objective), "J {objective}");
+        // The lemma takes beta as the smaller side.
+        let beta = balance.min(1.0 - balance);
+        if beta > 0.0 {
+            let bound = ((2.0 - objective) / (4.0 * beta) - beta).min(0.5);
+            prop_assert!(purity <= bound + 1e-12, "alpha {purity} > {bound}");
+        }
+    }
+}
+
+#[test]
+fn a_pure_and_balanced_split_has_objective_one() {
+    let sides = [(5.0, 0.0), (0.0, 3.0), (0.0, 2.0)];
+    assert_eq!(split_quality(&sides), [1.0, 0.5, 0.0]);
 }
 
 /// Split threshold, smoothing, decay and rate are counted in examples. Scaled with the weights

@@ -82,7 +82,10 @@ fn the_split_threshold_doubles_every_two_levels() {
         ..params()
     };
     let tree = empty(&grown, 64);
-    assert_eq!((tree.budget, empty(&grown, 1).budget), (158, 0));
+    let mut growing = empty(&grown, 1);
+    assert_eq!((tree.budget, growing.budget), (158, 0));
+    growing.add_classes(64).unwrap();
+    assert_eq!(growing.budget, 158);
     // 2 log2(64) = 12 levels of 4, then 4 sqrt(2), 8, ...
     for (depth, threshold) in [
         (0, 4.0),
@@ -237,68 +240,43 @@ fn swap_in_the_middle_of_the_tree() {
     let mut arena = grown(&[1.0, 20.0, 30.0, 40.0]);
     arena.swap(NodeId(6));
     // Node 1 and its left leaf 3 now hang below 6; 4 has moved up to the root.
+    let children = |at| [arena.node(NodeId(at)).left, arena.node(NodeId(at)).right].map(|id| id.0);
+    let leaves = [3, 1].map(|at| arena.node(NodeId(at)));
     assert_eq!(arena.node(NodeId(6)).regressor, 1);
-    assert_eq!(arena.node(arena.root).left, NodeId(4));
+    assert_eq!((children(0)[0], children(6)), (4, [3, 1]));
+    assert_eq!(leaves[0].size + leaves[1].size, 40.0);
     assert_eq!(
-        (arena.node(NodeId(6)).left, arena.node(NodeId(6)).right),
-        (NodeId(3), NodeId(1))
-    );
-    assert_eq!(
-        arena.node(NodeId(3)).size + arena.node(NodeId(1)).size,
-        40.0
-    );
-    assert_eq!(arena.n_swaps, 1);
-    assert_eq!(
-        (
-            arena.node(NodeId(1)).recycled,
-            arena.node(NodeId(3)).recycled
-        ),
-        (1, 1)
+        (arena.n_swaps, leaves.map(|leaf| leaf.recycled)),
+        (1, [1, 1])
     );
     assert_eq!(arena.check(3), Ok(()));
 }
 
+/// The sizes of the leaves, the leaf that asks, the root then, and some nodes with their children.
 #[test]
-fn swap_where_the_smallest_leaf_is_the_sibling() {
-    let mut arena = grown(&[1.0, 20.0, 30.0, 40.0]);
-    arena.swap(NodeId(4));
-    assert_eq!(arena.node(arena.root).left, NodeId(4));
-    assert!(!arena.node(NodeId(4)).is_leaf());
-    assert_eq!(arena.check(3), Ok(()));
-}
-
-#[test]
-fn swap_where_the_smallest_leaf_hangs_from_the_root() {
-    let mut arena = grown(&[1.0, 20.0]);
-    arena.swap(NodeId(2));
-    // The sibling is the new root, and the old root and leaf are its children.
-    assert_eq!(arena.root, NodeId(2));
-    assert_eq!(
-        (arena.node(NodeId(2)).left, arena.node(NodeId(2)).right),
-        (NodeId(1), NodeId(0))
-    );
-    assert_eq!(arena.check(1), Ok(()));
-}
-
-#[test]
-fn swap_where_the_asking_leaf_is_below_the_smallest_leafs_sibling() {
-    let mut arena = grown(&[1.0, 20.0]);
-    arena.split(NodeId(2), 1);
-    assert_eq!(arena.check(2), Ok(()));
-    let asking = arena.node(NodeId(2)).right;
-    arena.swap(asking);
-    assert_eq!(arena.root, NodeId(2));
-    assert_eq!(arena.node(asking).parent, NodeId(2));
-    assert_eq!(arena.node(asking).right, NodeId(0));
-    assert_eq!(arena.check(2), Ok(()));
-}
-
-#[test]
-fn the_smallest_of_equal_leaves_is_the_rightmost() {
-    let mut arena = grown(&[5.0, 5.0, 5.0, 5.0]);
-    arena.node_mut(NodeId(3)).size = 50.0;
-    arena.update_c(NodeId(3));
-    arena.swap(NodeId(3));
-    assert_eq!(arena.node(NodeId(3)).left, NodeId(6));
-    assert_eq!(arena.check(3), Ok(()));
+fn swap_in_the_cases_that_the_paper_leaves_open() {
+    type Children = (u32, [u32; 2]);
+    let cases: [(&[f64], u32, u32, &[Children]); 4] = [
+        // The smallest leaf is the sibling of the one that asks.
+        (&[1.0, 20.0, 30.0, 40.0], 4, 0, &[(0, [4, 2])]),
+        // It hangs from the root: the sibling is the new root.
+        (&[1.0, 20.0], 2, 2, &[(2, [1, 0])]),
+        // The same where the leaf that asks is below the sibling, which has been split.
+        (&[1.0, 20.0], 4, 2, &[(2, [3, 4]), (4, [1, 0])]),
+        // Of equal leaves the rightmost.
+        (&[50.0, 5.0, 5.0, 5.0], 3, 0, &[(3, [6, 2])]),
+    ];
+    for (sizes, asking, root, expected) in cases {
+        let mut arena = grown(sizes);
+        if asking as usize >= arena.nodes.len() {
+            arena.split(NodeId(2), 1);
+        }
+        arena.swap(NodeId(asking));
+        assert_eq!(arena.root, NodeId(root));
+        for &(node, children) in expected {
+            let Node { left, right, .. } = arena.node(NodeId(node));
+            assert_eq!([left.0, right.0], children, "{sizes:?}");
+        }
+        assert_eq!(arena.check(arena.n_internal as usize), Ok(()));
+    }
 }

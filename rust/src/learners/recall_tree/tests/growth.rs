@@ -2,29 +2,22 @@
 
 use super::*;
 
-/// Learns examples of more and more labels, from a model of all of them or of those so far.
-fn learned(
-    params: &Params,
-    is_dense: bool,
-    all: bool,
-    between: impl Fn(RecallTree) -> RecallTree,
-) -> RecallTree {
+/// Learns examples of more and more labels, which are added as they come.
+fn learned(params: &Params, between: impl Fn(RecallTree) -> RecallTree) -> RecallTree {
     let limits = [1, 2, 5, 9, N_CLASSES];
-    let n_first = if all { N_CLASSES } else { limits[0] };
-    let mut model = RecallTree::create(params.clone(), n_first, false).unwrap();
+    let mut model = RecallTree::create(params.clone(), limits[0], false).unwrap();
     let control = Control::new(0);
     for (at, limit) in (0u32..).zip(limits) {
         let examples: Vec<(u32, u32, u8)> = (0..60)
             .map(|i| ((i * 7 + at) % 31, i * 13 + at, (i % 5) as u8))
             .collect();
-        let mut stream = Stream::new(&examples, is_dense, false);
+        let mut stream = Stream::new(&examples, false, false);
         stream
             .labels
             .iter_mut()
             .for_each(|label| *label %= limit as u32);
-        let n_classes = if all { N_CLASSES } else { limit };
         let rows = stream.rows();
-        let targets = Targets::One(Labels::new(&stream.labels, n_classes).unwrap());
+        let targets = Targets::One(Labels::new(&stream.labels, limit).unwrap());
         let batch = Batch::new(rows, targets, None).unwrap();
         model.add_classes(&batch).unwrap();
         model.partial_fit(&batch, 1, None, &control).unwrap();
@@ -33,34 +26,15 @@ fn learned(
     model
 }
 
-fn adaptive() -> Params {
-    Params {
-        loss: ScorerLoss::Squared,
-        path_features: PathFeatures::All,
-        ..params()
-    }
-}
-
-/// With as many candidates and levels whatever the number of labels.
-#[test]
-fn a_grown_tree_is_the_tree_that_knew_all_labels() {
-    for params in [params(), adaptive()] {
-        for is_dense in [false, true] {
-            let grown = learned(&params, is_dense, false, |m| m);
-            let known = learned(&params, is_dense, true, |m| m);
-            assert_eq!(grown.to_bytes().unwrap(), known.to_bytes().unwrap());
-        }
-    }
-}
-
 /// By default they follow the number of labels, and nodes that had fewer candidates get more.
 #[test]
 fn candidates_and_depth_follow_the_number_of_classes() {
-    for params in [params(), adaptive()] {
+    for loss in [ScorerLoss::Softmax, ScorerLoss::Squared] {
         let params = Params {
             max_candidates: None,
             max_depth: None,
-            ..params
+            loss,
+            ..params()
         };
         let reload =
             |model: RecallTree| RecallTree::from_bytes(&model.to_bytes().unwrap()).unwrap();
@@ -72,8 +46,8 @@ fn candidates_and_depth_follow_the_number_of_classes() {
             assert_eq!(tree.tree.max_candidates, f);
             model
         };
-        let straight = learned(&params, false, false, check);
-        let loaded = learned(&params, false, false, reload);
+        let straight = learned(&params, check);
+        let loaded = learned(&params, reload);
         assert_eq!(straight.to_bytes().unwrap(), loaded.to_bytes().unwrap());
         let mut tree = straight.members()[0].learner.clone();
         tree.add_classes(300).unwrap();

@@ -134,28 +134,6 @@ proptest! {
     }
 
     #[test]
-    fn a_beam_finds_candidates_of_ends(params in scorings(), stream in streams(150), path_weight in 0u8..3) {
-        prop_assume!(has_weight(&stream));
-        let model = model(&params, &stream);
-        let learner = learned(&model);
-        let frozen = learner.frozen(&control()).unwrap();
-        let all: BTreeSet<i32> = frozen.candidates.entries().iter()
-            .map(|&id| learner.label_index.label(id) as i32)
-            .collect();
-        let beam = beam(1024, f64::from(path_weight));
-        let (labels, scores) = topk(&model, &stream.rows(), N_CLASSES, &beam);
-        for (labels, scores) in labels.chunks(N_CLASSES).zip(scores.chunks(N_CLASSES)) {
-            // Improbable paths are left out, so it need not be all of them.
-            let n = labels.iter().position(|&label| label == -1).unwrap_or(N_CLASSES);
-            let found: BTreeSet<i32> = labels[..n].iter().copied().collect();
-            prop_assert!(found.len() == n && found.is_subset(&all));
-            prop_assert!(n > 0 || all.is_empty());
-            prop_assert!(labels[n..].iter().all(|&label| label == -1));
-            prop_assert!(scores.windows(2).all(|pair| pair[0] >= pair[1]));
-        }
-    }
-
-    #[test]
     fn a_prediction_depends_on_its_row_alone(params in scorings(), stream in streams(100), size in 1u32..4) {
         prop_assume!(has_weight(&stream));
         let model = model(&params, &stream);

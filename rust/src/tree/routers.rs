@@ -1,13 +1,16 @@
-//! Routers as prediction walks them: all weights in one array, children side
-//! by side, and rows sent down together, level by level.
+//! Routers as prediction walks them: frozen, or those of a tree that goes on learning.
 //!
-//! This is the half of a frozen tree that trees have in common: each node either
-//! asks its router for the side to go on, or is a terminal, where the way ends with
-//! a number that means what its learner says: a label, a leaf's place in an array.
+//! Each node either asks its router for the side to go on, or is a terminal, where the way ends
+//! with a number that means what its learner says: a label, a leaf's place in an array.
+//!
+//! A frozen tree has all weights in one array, children side by side, and sends rows down
+//! together, level by level. Freezing is O(tree size). Where few rows are predicted before
+//! learning goes on, they walk the nodes as they lie, each router's score to the bit what it would
+//! be frozen.
 
 use super::Junction;
 use crate::linear::{AlignedRow, Block, Regressors, Slot, Span, Weights};
-use crate::simd::{prefetch, LANES};
+use crate::simd::prefetch;
 
 /// How many groups ahead a node's weights are asked for.
 const AHEAD: usize = 2;
@@ -41,8 +44,6 @@ pub struct RoutingMemory {
 pub struct FrozenRouters {
     width: usize,
     span: Span,
-    /// The first nodes, once more.
-    top: TopLevels,
     steps: Vec<Step>,
     /// Where the children of the next router will be.
     next_pair: u32,
@@ -76,7 +77,6 @@ impl FrozenRouters {
         Self {
             width: regressors.width(),
             span: regressors.span(),
-            top: TopLevels::new(regressors.width()),
             next_pair: 1,
             ..Self::default()
         }
@@ -102,7 +102,6 @@ impl FrozenRouters {
     /// The next node is a router. Returns the number of its left child, which
     /// must be pushed, and the right one after it, when it is its turn.
     pub fn push_router(&mut self, weights: Weights<f32>) -> u32 {
-        self.top.set(self.steps.len(), &weights);
         let weights = match weights {
             Weights::Row(row) => {
                 let from = self.rows.len();
@@ -141,7 +140,10 @@ impl FrozenRouters {
             level,
             below,
         } = scratch;
-        self.start(block, rows, spare, level);
+        rows.clear();
+        rows.extend(0..block.len() as u32);
+        level.clear();
+        level.push((0, 0, rows.len()));
         while !level.is_empty() {
             below.clear();
             for (at, &(node, from, to)) in level.iter().enumerate() {
@@ -175,48 +177,6 @@ impl FrozenRouters {
                 }
             }
             std::mem::swap(level, below);
-        }
-    }
-
-    /// Takes all rows through the top levels and groups them by the node below it,
-    /// where each of them goes on.
-    fn start(
-        &self,
-        block: &Block,
-        rows: &mut Vec<u32>,
-        spare: &mut Vec<u32>,
-        level: &mut Vec<(u32, usize, usize)>,
-    ) {
-        /// Children of the last of the top nodes come last.
-        const BELOW: usize = 2 * LANES + 1;
-        let mut ends = [0; BELOW];
-        spare.clear();
-        for i in 0..block.len() {
-            let mut at = 0;
-            if let Some(scores) = self.top.scores(block, i) {
-                while at < LANES && !matches!(self.steps[at].weights, Place::Terminal) {
-                    // As everywhere, what is no number goes right.
-                    let goes_left = self.span.clamp(scores[at]) < 0.0;
-                    at = self.steps[at].next as usize + usize::from(!goes_left);
-                }
-            }
-            spare.push(at as u32);
-            ends[at] += 1;
-        }
-        level.clear();
-        let mut from = 0;
-        for (node, end) in ends.iter_mut().enumerate() {
-            let n = std::mem::replace(end, from);
-            if n > 0 {
-                level.push((node as u32, from, from + n));
-            }
-            from += n;
-        }
-        rows.resize(block.len(), 0);
-        for (row, &node) in spare.iter().enumerate() {
-            let place = &mut ends[node as usize];
-            rows[*place] = row as u32;
-            *place += 1;
         }
     }
 
@@ -256,27 +216,12 @@ impl FrozenRouters {
         }
     }
 
-    /// The scores of the first nodes for row `i` of `block`, if their weights are kept side by
-    /// side: what [`look`](Self::look) wants to know of a row beforehand.
-    pub fn top_scores(&self, block: &Block, i: usize) -> Option<[f32; LANES]> {
-        self.top.scores(block, i)
-    }
-
     /// What row `i` of `block` finds at `node`, to the last bit the score that
     /// [`route`](Self::route) goes by.
-    pub fn look(
-        &self,
-        block: &Block,
-        i: usize,
-        top_scores: Option<&[f32; LANES]>,
-        node: u32,
-    ) -> Junction<f32> {
+    pub fn look(&self, block: &Block, i: usize, node: u32) -> Junction<f32> {
         let step = self.steps[node as usize];
-        let at_once = top_scores.and_then(|scores| scores.get(node as usize));
         let score = match step.weights {
             Place::Terminal => return Junction::Terminal(step.next),
-            // The top levels add up in another order than the two below.
-            _ if at_once.is_some() => at_once.copied().unwrap_or_default(),
             Place::Row(at) => block.dot_row(i, &self.rows[at..at + self.width]),
             Place::Table { from, capacity } => {
                 block.dot_slots(i, &self.slots[from..from + capacity as usize])
@@ -289,56 +234,101 @@ impl FrozenRouters {
     }
 }
 
-/// Bytes that the weights may take; beyond it they are left out.
-const MOST_BYTES: usize = 128 << 20;
+/// A tree that learns, node by node as it would be frozen.
+pub trait LearningTree {
+    /// Where every way begins.
+    fn root(&self) -> u32;
 
-/// The top of a tree, scored at once: the weights of the first [`LANES`] nodes, breadth first.
-///
-/// Every example passes the first few levels. Their weights lie side by side, one lane per node: a
-/// column's weights for all of them are one register, and one pass over an example gives the
-/// scores of four levels.
-#[derive(Debug, Clone, Default)]
-pub(super) struct TopLevels {
-    /// [`LANES`] for each column.
-    lanes: AlignedRow<f32>,
+    /// What stands at `node`.
+    fn at(&self, node: u32) -> Junction<u32>;
+
+    /// Fetches `node` ahead of its use, where nodes lie far apart.
+    fn prefetch(&self, _node: u32) {}
+
+    /// The weights of all routers.
+    fn regressors(&self) -> &Regressors;
+
+    /// What scores are clamped to.
+    fn span(&self) -> Span {
+        self.regressors().span()
+    }
 }
 
-impl TopLevels {
-    /// Whether there are top levels for weights of `width` columns.
-    pub fn fits(width: usize) -> bool {
-        width * size_of::<[f32; LANES]>() <= MOST_BYTES
+/// Routers to send rows through.
+#[derive(Debug, Clone, Copy)]
+pub enum Routers<'a, T> {
+    /// Frozen.
+    Frozen(&'a FrozenRouters),
+    /// As they are.
+    Learning(&'a T),
+}
+
+impl<'a, T: LearningTree> Routers<'a, T> {
+    /// The frozen ones if there are any.
+    pub fn new(frozen: Option<&'a FrozenRouters>, tree: &'a T) -> Self {
+        frozen.map_or(Self::Learning(tree), Self::Frozen)
     }
 
-    /// Zero weights of `width` columns, or none where that is too much.
-    fn new(width: usize) -> Self {
-        Self {
-            lanes: AlignedRow::new(if Self::fits(width) { width * LANES } else { 0 }),
+    /// Padded number of columns, for [`Block::fill`].
+    pub fn width(&self) -> usize {
+        match self {
+            Self::Frozen(routers) => routers.width(),
+            Self::Learning(tree) => tree.regressors().width(),
         }
     }
 
-    /// Takes in the weights of node `at`, if it is among the first.
-    fn set(&mut self, at: usize, weights: &Weights<f32>) {
-        if at >= LANES || self.lanes.is_empty() {
-            return;
+    /// Where every way begins.
+    pub fn root(&self) -> u32 {
+        match self {
+            Self::Frozen(_) => 0,
+            Self::Learning(tree) => tree.root(),
         }
-        let (lanes, _) = self.lanes.as_chunks_mut::<LANES>();
-        match weights {
-            Weights::Row(row) => {
-                for (lanes, &w) in lanes.iter_mut().zip(row.iter()) {
-                    lanes[at] = w;
+    }
+
+    /// What row `i` of `block` finds at any node.
+    pub fn look<'b>(
+        &'b self,
+        block: &'b Block,
+        i: usize,
+    ) -> impl Fn(u32) -> Junction<f32> + use<'a, 'b, T> {
+        move |node| match self {
+            Self::Frozen(routers) => routers.look(block, i, node),
+            Self::Learning(tree) => look(*tree, block, i, node),
+        }
+    }
+
+    /// Writes the number of the terminal that each row of `block` ends at.
+    pub fn route(&self, block: &Block, scratch: &mut Groups, terminals: &mut [u32]) {
+        let tree = match self {
+            Self::Frozen(routers) => return routers.route(block, scratch, terminals),
+            Self::Learning(tree) => *tree,
+        };
+        for (i, terminal) in terminals.iter_mut().enumerate() {
+            let mut node = tree.root();
+            *terminal = loop {
+                match look(tree, block, i, node) {
+                    Junction::Terminal(number) => break number,
+                    Junction::Router {
+                        router: score,
+                        children: [left, right],
+                    } => node = if score < 0.0 { left } else { right },
                 }
-            }
-            Weights::Table(table) => {
-                for (column, &w) in table.iter() {
-                    lanes[column as usize][at] = w;
-                }
-            }
+            };
         }
     }
+}
 
-    /// Scores of the first nodes for row `i`, unless they were left out.
-    #[inline]
-    fn scores(&self, block: &Block, i: usize) -> Option<[f32; LANES]> {
-        (!self.lanes.is_empty()).then(|| block.dot_lanes(i, self.lanes.as_chunks().0))
+/// What row `i` of `block` finds at `node`.
+fn look<T: LearningTree>(tree: &T, block: &Block, i: usize, node: u32) -> Junction<f32> {
+    match tree.at(node) {
+        Junction::Terminal(number) => Junction::Terminal(number),
+        Junction::Router { router, children } => {
+            children.iter().for_each(|&child| tree.prefetch(child));
+            let score = tree.regressors().frozen_score(router, block, i);
+            Junction::Router {
+                router: tree.span().clamp(score),
+                children,
+            }
+        }
     }
 }
