@@ -242,13 +242,6 @@ impl<V: Copy + Default> Table<V> {
         prefetch_slot(&self.slots, key);
     }
 
-    /// Fetches all of it ahead of its use: for tables of few keys.
-    #[inline]
-    pub fn prefetch_all(&self) {
-        let each_line = (CACHE_LINE / size_of::<Slot<V>>()).max(1);
-        self.slots.iter().step_by(each_line).for_each(prefetch);
-    }
-
     /// All values, to be changed.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.slots
@@ -270,21 +263,6 @@ impl<V: Copy + Default> Table<V> {
             .iter()
             .filter(|slot| slot.key != FREE_KEY)
             .map(|slot| (slot.key, &slot.value))
-    }
-
-    /// Replaces `list` by the keys and what `of` makes of their values, in the order of
-    /// [`iter`](Self::iter): for a table in a cold place, without a branch that hangs on its slots.
-    #[inline]
-    pub fn list<T: Copy + Default>(&self, of: impl Fn(&V) -> T, list: &mut Vec<(u32, T)>) {
-        list.clear();
-        list.resize(self.slots.len(), Default::default());
-        let mut n = 0;
-        for slot in &self.slots {
-            // At most as many were written as slots were read.
-            list[n] = (slot.key, of(&slot.value));
-            n += usize::from(slot.key != FREE_KEY);
-        }
-        list.truncate(n);
     }
 
     #[cold]
@@ -508,9 +486,6 @@ mod tests {
             }
             let listed: BTreeMap<u32, u32> = table.iter().map(|(k, &v)| (k, v)).collect();
             prop_assert_eq!(listed, map);
-            let mut list = Vec::new();
-            table.list(|&v| v, &mut list);
-            prop_assert_eq!(list, table.iter().map(|(k, &v)| (k, v)).collect::<Vec<_>>());
             let again: Table<u32> = table.iter().map(|(k, &v)| (k, v)).collect::<Vec<_>>().into_iter().collect();
             prop_assert_eq!(again.capacity(), table.capacity());
         }

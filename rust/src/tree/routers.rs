@@ -242,9 +242,6 @@ pub trait LearningTree {
     /// What stands at `node`.
     fn at(&self, node: u32) -> Junction<u32>;
 
-    /// Fetches `node` ahead of its use, where nodes lie far apart.
-    fn prefetch(&self, _node: u32) {}
-
     /// The weights of all routers.
     fn regressors(&self) -> &Regressors;
 
@@ -323,7 +320,6 @@ fn look<T: LearningTree>(tree: &T, block: &Block, i: usize, node: u32) -> Juncti
     match tree.at(node) {
         Junction::Terminal(number) => Junction::Terminal(number),
         Junction::Router { router, children } => {
-            children.iter().for_each(|&child| tree.prefetch(child));
             let score = tree.regressors().frozen_score(router, block, i);
             Junction::Router {
                 router: tree.span().clamp(score),

@@ -76,10 +76,6 @@ impl LearningTree for LomTree {
         }
     }
 
-    fn prefetch(&self, id: u32) {
-        prefetch(self.arena.node(NodeId(id)));
-    }
-
     fn regressors(&self) -> &Regressors {
         &self.regressors
     }

@@ -8,7 +8,7 @@
 //! fast as one that was frozen.
 
 use super::learner::LomTree;
-use super::node::{sum, LabelStat, Node};
+use super::node::{sum, Node};
 use crate::control::Control;
 use crate::data::{Ragged, Rows};
 use crate::error::Result;
@@ -27,9 +27,6 @@ const MOST_LEANING: usize = 16;
 
 /// Labels that the leaves of several trees often have together.
 const SOME_LABELS: usize = 700;
-
-/// Labels of each leaf that are looked at in turn before all of them are.
-const FIRST_LABELS: usize = 8;
 
 /// Labels and their shares.
 pub type Shares = Vec<(u32, f32)>;
@@ -54,7 +51,6 @@ impl LomTree {
         path.clear();
         path.push(id);
         while at != self.arena.root && self.leans(self.arena.node(at)) {
-            self.arena.node(at).labels.prefetch_all();
             at = self.arena.node(at).parent;
             path.push(at);
         }
@@ -87,7 +83,8 @@ impl LomTree {
         } = scratch;
         let parent = if self.leans(node) { &above[..] } else { &[] };
         let weight = self.rules.leaf_smoothing;
-        node.labels.list(LabelStat::arrivals, own);
+        own.clear();
+        own.extend(node.label_arrivals());
         let mut all = sum(own.iter().map(|&(_, count)| count));
         if !parent.is_empty() {
             all += weight;
@@ -252,38 +249,6 @@ impl<'a> EnsemblePredictor<'a> {
         }
         (self.found, self.place_of) = (found, place_of);
     }
-
-    /// Fills `top` from the first labels of each leaf of frozen trees, if no others can be among
-    /// the best: a label that was not met has at most the next share of each leaf.
-    fn best_of_first(&mut self, row: usize, top: &mut TopK) -> bool {
-        let Some(trees) = self.frozen else {
-            return false;
-        };
-        let scale = (trees.len() as f32).recip();
-        let leaves = trees.iter().zip(&self.leaves);
-        let leaves = leaves.map(|(tree, leaves)| tree.leaves.get(leaves[row] as usize));
-        // Sums in the order of the trees, as in `distribution`.
-        let sum = |sum: f32, (_, share): &(u32, f32)| sum + share;
-        top.clear();
-        self.found.clear();
-        for at in 0..=FIRST_LABELS {
-            let most = leaves.clone().filter_map(|leaf| leaf.get(at));
-            // Not of equals: the lower label comes first.
-            if most.fold(0.0, sum) * scale < top.bar() {
-                return true;
-            }
-            for &(label, _) in leaves.clone().filter_map(|leaf| leaf.get(at)) {
-                if self.found.iter().all(|&(known, _)| known != label) {
-                    let of_label = leaves
-                        .clone()
-                        .filter_map(|leaf| leaf.iter().find(|&&(other, _)| other == label));
-                    self.found.push((label, 0.0));
-                    top.push(label, of_label.fold(0.0, sum) * scale);
-                }
-            }
-        }
-        false
-    }
 }
 
 impl Predictor for EnsemblePredictor<'_> {
@@ -328,10 +293,8 @@ impl Predictor for EnsemblePredictor<'_> {
         }
         let mut top = TopK::new(k.min(self.members[0].learner.n_classes));
         for (row, (labels, scores)) in rows.enumerate() {
-            if !self.best_of_first(row, &mut top) {
-                top.clear();
-                self.distribution(row, |label, share| top.push(label, share));
-            }
+            top.clear();
+            self.distribution(row, |label, share| top.push(label, share));
             top.write(labels, scores);
         }
         Ok(())

@@ -131,11 +131,3 @@ fn a_weight_is_so_many_examples() {
     assert_eq!((again.counts.mass, again.counts.total), (mass, n));
     assert_eq!(f64::from(again.bound), bound);
 }
-
-/// Weights that sum to 1 make a bound that says nothing: why learners scale them.
-#[test]
-fn weights_that_sum_to_one_say_nothing() {
-    let (_, n, bound) = root(&labels_and_weights(1, [1.0 / 240.0; 2]));
-    assert!((n - 1.0).abs() < 1e-5);
-    assert_eq!(bound, 0.0);
-}

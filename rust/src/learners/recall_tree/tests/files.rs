@@ -42,45 +42,53 @@ pub(super) const TREE: [&str; 2] = [MEMBER, "tree"];
 pub(super) const SCORERS: [&str; 2] = [MEMBER, "scorers"];
 const WEIGHTS: [&str; 3] = [MEMBER, "scorers", "by_column"];
 
+/// Refused with any of `wrong` in the middle of each of these arrays, and where one is too short.
+fn refuse_values<T>(model: &RecallTree, prefix: &[&str], names: &[&'static str], wrong: &[T])
+where
+    T: crate::file::Element + Copy + std::fmt::Debug,
+    Vec<T>: Into<Array>,
+{
+    for &name in names {
+        for &wrong in wrong {
+            let change = changed::<T>(name, |values| {
+                let middle = values.len() / 2;
+                values[middle] = wrong;
+            });
+            refused(model, prefix, &format!("{name} {wrong:?}"), &change);
+        }
+        let shorter = changed::<T>(name, |values| values.truncate(values.len() - 1));
+        refused(model, prefix, name, &shorter);
+    }
+}
+
+const NO_COUNTS: [f64; 4] = [-1.0, f64::NAN, f64::INFINITY, 1e300];
+const NO_NUMBERS: [u32; 2] = [1 << 30, u32::MAX];
+
 #[test]
 fn made_up_trees_are_refused() {
     type Change = fn(&mut Vec<u32>);
     let model = model(&params(), &fixed(200));
-    let sums = [
+    let counts = [
         "nodes.counts.total",
         "nodes.counts.mass",
         "nodes.parent_recalled",
         "nodes.trained",
         "nodes.counts.seen",
     ];
-    for name in sums {
-        for wrong in [-1.0, f64::NAN, f64::INFINITY] {
-            let change = changed::<f64>(name, |values| values[1] = wrong);
-            refused(&model, &TREE, &format!("{name} {wrong}"), &change);
-        }
+    refuse_values(&model, &TREE, &counts, &NO_COUNTS);
+    refuse_values(&model, &TREE, &["nodes.entropy"], &NO_COUNTS[1..]);
+    for (name, wrong) in [("nodes.counts.total", 1e-3), ("nodes.counts.mass", 1e30)] {
+        let change = changed::<f64>(name, |values| values[0] = wrong);
+        refused(&model, &TREE, name, &change);
     }
-    for wrong in [f64::NAN, f64::INFINITY] {
-        let change = changed::<f64>("nodes.entropy", |values| values[1] = wrong);
-        refused(&model, &TREE, "entropy", &change);
-    }
-    for name in [
+    let numbers = [
         "nodes.counts.seen.key",
         "nodes.counts.top",
         "nodes.first_child",
         "nodes.counts.seen.length",
         "nodes.counts.top.length",
-    ] {
-        for wrong in [1 << 30, u32::MAX] {
-            let change = changed::<u32>(name, |values| values[0] = wrong);
-            refused(&model, &TREE, name, &change);
-        }
-        let change = changed::<u32>(name, |values| values.truncate(values.len() - 1));
-        refused(&model, &TREE, name, &change);
-    }
-    for name in sums.into_iter().chain(["nodes.entropy"]) {
-        let change = changed::<f64>(name, |values| values.truncate(values.len() - 1));
-        refused(&model, &TREE, name, &change);
-    }
+    ];
+    refuse_values(&model, &TREE, &numbers, &NO_NUMBERS);
     // As it was stored once: such a count stops at 2^24.
     refused(&model, &TREE, "a count in single precision", &|bundle| {
         let values: Vec<f64> = bundle.take("nodes.trained").unwrap();
@@ -99,62 +107,53 @@ fn made_up_trees_are_refused() {
             bundle.put("weights.table.length", lengths);
         },
     );
-    // A node that is its own child, or another's, or passed before its parent.
-    let links: [(&str, Change); 4] = [
-        ("no path down", |first| first[0] = 0),
-        ("two of one parent", |first| {
+    // A node that is its own child, or another's, or passed before its parent; candidates that
+    // come twice, are no labels, or out of order.
+    let changes: [(&str, &'static str, Change); 7] = [
+        ("no path down", "nodes.first_child", |first| first[0] = 0),
+        ("two of one parent", "nodes.first_child", |first| {
             let last = first.len() - 1;
             first[last] = first[0];
         }),
-        ("beyond the nodes", |first| {
+        ("beyond the nodes", "nodes.first_child", |first| {
             let last = first.len() - 1;
             first[last] = first.len() as u32;
         }),
-        ("a circle", |first| first.swap(0, 3)),
+        ("a circle", "nodes.first_child", |first| first.swap(0, 3)),
+        ("a candidate twice", "nodes.counts.top", |labels| {
+            labels[1] = labels[0];
+        }),
+        (
+            "a candidate that is no label",
+            "nodes.counts.top",
+            |labels| {
+                labels[2] = u32::MAX;
+            },
+        ),
+        ("candidates out of order", "nodes.counts.top", |labels| {
+            labels[..3].reverse();
+        }),
     ];
-    for (what, change) in links {
-        refused(&model, &TREE, what, &changed("nodes.first_child", change));
+    for (what, name, change) in changes {
+        refused(&model, &TREE, what, &changed(name, change));
     }
-    let twice = changed::<u32>("nodes.counts.top", |labels| labels[1] = labels[0]);
-    refused(&model, &TREE, "a candidate twice", &twice);
-    let free = changed::<u32>("nodes.counts.top", |labels| labels[2] = u32::MAX);
-    refused(&model, &TREE, "a candidate that is no label", &free);
-    let order = changed::<u32>("nodes.counts.top", |labels| labels[..3].reverse());
-    refused(&model, &TREE, "candidates out of order", &order);
 }
 
 #[test]
 fn made_up_scorers_are_refused() {
     let stream = fixed(200);
-    let refuse_both = |model: &RecallTree, prefix: &[&str], names: &[&'static str]| {
-        for name in names {
-            let change = changed::<u32>(name, |values| values[0] = 1 << 30);
-            refused(model, prefix, name, &change);
-            let change = changed::<u32>(name, |values| values.truncate(values.len() - 1));
-            refused(model, prefix, name, &change);
-        }
-    };
     let plain = model(&params(), &stream);
-    refuse_both(
-        &plain,
-        &WEIGHTS,
-        &[
-            "columns.head.length",
-            "columns.tail.length",
-            "columns.tail.key",
-        ],
-    );
-    for wrong in [-1.0, f64::NAN, f64::INFINITY] {
-        let change = changed::<f64>("trained", |values| values[0] = wrong);
-        refused(&plain, &SCORERS, "trained", &change);
-    }
+    let columns = [
+        "columns.head.length",
+        "columns.tail.length",
+        "columns.tail.key",
+    ];
+    refuse_values(&plain, &WEIGHTS, &columns, &NO_NUMBERS);
+    refuse_values(&plain, &SCORERS, &["trained"], &NO_COUNTS);
     let index = [MEMBER, "label_index"];
-    let relabel = changed::<u32>("labels", |labels| labels[0] = N_CLASSES as u32);
-    refused(&plain, &index, "a label out of range", &relabel);
+    refuse_values(&plain, &index, &["labels"], &[N_CLASSES as u32, u32::MAX]);
     let relabel = changed::<u32>("labels", |labels| labels[0] = labels[1]);
     refused(&plain, &index, "a label of two ids", &relabel);
-    let fewer = changed::<u32>("labels", |labels| labels.truncate(2));
-    refused(&plain, &index, "ids of no label", &fewer);
     refused(&plain, &SCORERS, "passes", &|bundle| {
         let _: f64 = bundle.take_meta("passes").unwrap();
         bundle.put_meta("passes", &-1.0);
@@ -179,11 +178,19 @@ fn made_up_scorers_are_refused() {
         }
         bundle.nest("by_column", none);
     });
-    let nag = Params {
-        loss: ScorerLoss::Logistic,
-        ..params()
-    };
-    let nag = model(&nag, &stream);
+    // Numbers of the steps of "nag" that learning cannot have made.
+    let loss = ScorerLoss::Hinge;
+    let nag = model(&Params { loss, ..params() }, &stream);
+    let regressors = [MEMBER, "scorers", "regressors"];
+    for (name, wrong) in [
+        ("weights.row.w", [f32::NAN, f32::INFINITY, 3.4e38]),
+        ("weights.row.g", [f32::NAN, -1.0, 3.4e38]),
+        ("weights.row.s", [-1.0, 1e-30, 1e30]),
+        ("span", [-1e30, f32::NEG_INFINITY, f32::NAN]),
+    ] {
+        refuse_values(&nag, &regressors, &[name], &wrong);
+    }
+    refuse_values(&nag, &regressors, &["totals.t", "totals.n"], &NO_COUNTS);
     refused(&nag, &SCORERS, "too few scorers", &|bundle| {
         let mut inner = bundle.unnest("regressors").unwrap();
         for name in ["totals.t", "totals.n"] {
@@ -280,39 +287,4 @@ where
         }
     }
     bundle.put(name, array);
-}
-
-/// Numbers of the adaptive steps that learning cannot have made.
-#[test]
-fn sums_out_of_range_are_refused() {
-    let params = Params {
-        loss: ScorerLoss::Hinge,
-        ..params()
-    };
-    let model = model(&params, &fixed(80));
-    let regressors = [MEMBER, "scorers", "regressors"];
-    for (name, wrong) in [
-        ("weights.row.w", [f32::NAN, f32::INFINITY, 3.4e38]),
-        ("weights.row.g", [f32::NAN, -1.0, 3.4e38]),
-        ("weights.row.s", [-1.0, 1e-30, 1e30]),
-        ("span", [-1e30, f32::NEG_INFINITY, f32::NAN]),
-    ] {
-        for wrong in wrong {
-            let change = changed::<f32>(name, |values| {
-                let at = 5016 % values.len();
-                values[at] = wrong;
-            });
-            refused(&model, &regressors, &format!("{name} {wrong}"), &change);
-        }
-    }
-    for name in ["totals.t", "totals.n"] {
-        for wrong in [-1.0, 1e300] {
-            let change = changed::<f64>(name, |values| values[0] = wrong);
-            refused(&model, &regressors, name, &change);
-        }
-    }
-    for (name, wrong) in [("nodes.counts.total", 1e-3), ("nodes.counts.mass", 1e30)] {
-        let change = changed::<f64>(name, |values| values[0] = wrong);
-        refused(&model, &TREE, name, &change);
-    }
 }
