@@ -12,7 +12,6 @@ mod example;
 pub(crate) mod loss;
 pub(crate) mod nag;
 mod pn;
-mod record;
 mod regressors;
 #[cfg(test)]
 mod tests;

@@ -116,26 +116,6 @@ fn adaptive_steps_are_those_of_their_formulas() {
 }
 
 #[test]
-fn the_span_of_others_widens_both_ends() {
-    let mut regressors = Regressors::new(Optimizer::Nag, Loss::Hinge, 1);
-    regressors.widen(Span {
-        low: -2.0,
-        high: 3.0,
-    });
-    regressors.widen(Span {
-        low: -1.0,
-        high: 1.0,
-    });
-    assert_eq!(
-        regressors.span(),
-        Span {
-            low: -2.0,
-            high: 3.0
-        }
-    );
-}
-
-#[test]
 fn regressors_of_another_width_are_refused() {
     for optimizer in [Optimizer::Pn, Optimizer::Nag] {
         let of_width = |width| {

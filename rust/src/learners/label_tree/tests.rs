@@ -2,7 +2,6 @@
 
 use proptest::prelude::*;
 
-use super::learner::{balanced, router_above};
 use super::*;
 use crate::control::Control;
 use crate::data::{Batch, Labels, Preparation, Rows, Scaling, Targets, Values};
@@ -112,38 +111,6 @@ proptest! {
         }
     }
 
-    #[test]
-    fn the_layout_is_balanced(n in 1usize..300) {
-        let order: Vec<u32> = (0..n as u32).rev().collect();
-        let layout = Layout::new(order.clone());
-        prop_assert_eq!(layout.node_of.len(), n - 1);
-        let levels = n.next_power_of_two().ilog2();
-        let tree = balanced(n);
-        let mut leaves = Vec::new();
-        let mut router = 0;
-        for (node, labels) in tree.nodes.iter().enumerate() {
-            prop_assert!(tree.depth[node] <= levels);
-            let children: Vec<usize> = tree.children_of(node).collect();
-            if labels.len() == 1 {
-                let label = order[labels.start];
-                prop_assert_eq!(layout.leaf_of[label as usize] as usize, node);
-                prop_assert!(tree.depth[node] + 1 >= levels);
-                prop_assert!(children.is_empty());
-                leaves.push(label);
-            } else {
-                prop_assert_eq!(layout.node_of[router as usize] as usize, node);
-                let above = [-1.0, 1.0].map(|target| Some((router, target)));
-                prop_assert_eq!([0, 1].map(|side| router_above(children[side] as u32)), above);
-                let sides = [0, 1].map(|side| tree.nodes[children[side]].clone());
-                prop_assert_eq!((sides[0].start, sides[0].end, sides[1].end), (labels.start, sides[1].start, labels.end));
-                prop_assert_eq!(sides[0].len(), labels.len().div_ceil(2));
-                router += 1;
-            }
-        }
-        prop_assert_eq!(router_above(0), None);
-        leaves.sort_unstable();
-        prop_assert_eq!(leaves, (0..n as u32).collect::<Vec<u32>>());
-    }
 }
 
 /// Rate and decay are counted in examples. Scaled with the weights they give the same tree:
@@ -215,39 +182,6 @@ fn flat_scores_are_searched_at_a_bounded_cost() {
     assert_eq!(found.len(), 5);
     // Opened breadth first to the end it would be all of them.
     assert!(search.n_open() < 5000, "{}", search.n_open());
-}
-
-#[test]
-fn a_fit_that_is_refused_changes_nothing() {
-    let (values, labels) = ([0.5f32; 40], [0u32, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-    let control = Control::new(0);
-    let mut tree = Model::create(params(Policy::Filter), K, false).unwrap();
-    tree.fit(&batch(&values, &labels), FitOptions::threads(1), &control)
-        .unwrap();
-    let before = tree.to_bytes().unwrap();
-    let rows = Rows::dense(Values::F32(&values), 8, 5).unwrap();
-    let wide = Batch::new(
-        rows,
-        Targets::One(Labels::new(&labels[..8], K).unwrap()),
-        None,
-    )
-    .unwrap();
-    assert!(tree.partial_fit(&wide, 1, None, &control).is_err());
-    assert!(tree.predict(&Query::new(&rows, 1, &control)).is_err());
-    let rows = batch(&values, &labels).rows;
-    let fewer = Targets::One(Labels::new(&labels, 10).unwrap());
-    let fewer = Batch::new(rows, fewer, None).unwrap();
-    assert!(tree.fit(&fewer, FitOptions::threads(1), &control).is_err());
-    let more = Targets::One(Labels::new(&labels, K + 1).unwrap());
-    let error = tree.add_classes(&Batch::new(rows, more, None).unwrap());
-    assert!(error.unwrap_err().to_string().contains("fixed order"));
-    assert_eq!(tree.to_bytes().unwrap(), before);
-    let stopped = Control::new(0);
-    stopped.stop();
-    assert!(tree
-        .partial_fit(&batch(&values, &labels), 1, None, &stopped)
-        .is_err());
-    assert!(tree.predict(&Query::new(&rows, 1, &control)).is_ok());
 }
 
 #[test]

@@ -9,7 +9,7 @@
 
 use super::column_weights::ColumnWeights;
 use super::labels::LocalId;
-use super::scorers::ClassWeights;
+use super::scorers::Scorers;
 use crate::control::Control;
 use crate::data::Ragged;
 use crate::error::Result;
@@ -23,46 +23,45 @@ const MOST_BYTES: usize = 128 << 20;
 /// Of scorers by column with more weights no copies are made.
 const MOST_WEIGHTS: usize = MOST_BYTES / size_of::<f32>();
 
-/// The copies of all final nodes.
-#[derive(Debug, Clone)]
-pub enum CandidateWeights {
-    Lanes(Lanes),
-    Lists(Lists),
-    None,
+/// The copies of all final nodes: lanes or lists, as the scorers keep their weights. Neither for
+/// scorers that learn one by one.
+#[derive(Debug, Clone, Default)]
+pub struct CandidateWeights {
+    lanes: Lanes,
+    lists: Lists,
 }
 
 impl CandidateWeights {
     /// Copies the weights of the candidates of each node, of `n_labels` in all.
     pub fn new(
         candidates: &Ragged<LocalId>,
-        weights: ClassWeights<'_>,
+        scorers: &Scorers,
         n_labels: usize,
         control: &Control,
     ) -> Result<Self> {
-        Ok(match weights {
-            ClassWeights::Rows(weights, width) => {
-                let lanes = Lanes::within(MOST_BYTES, candidates, weights, width, control)?;
-                Self::Lanes(lanes)
-            }
-            ClassWeights::Columns(weights) => {
-                let lists = Lists::within(MOST_BYTES, candidates, weights, n_labels, control)?;
-                Self::Lists(lists)
-            }
-            ClassWeights::None => Self::None,
-        })
+        let mut made = Self::default();
+        let (by_class, width) = scorers.by_class();
+        if !by_class.is_empty() {
+            made.lanes = Lanes::within(MOST_BYTES, candidates, by_class, width, control)?;
+        } else if let Some(by_column) = scorers.by_column() {
+            made.lists = Lists::within(MOST_BYTES, candidates, by_column, n_labels, control)?;
+        }
+        Ok(made)
     }
 
     /// About how many weights are copied for `n_nodes` of `n_candidates` each.
-    pub fn n_weights(weights: ClassWeights<'_>, n_nodes: usize, n_candidates: usize) -> usize {
+    pub fn n_weights(scorers: &Scorers, n_nodes: usize, n_candidates: usize) -> usize {
         /// About how many weights a label has by column, where that matters little.
         const OF_LABEL: usize = 256;
-        let of_node = match weights {
-            ClassWeights::Rows(_, width) => {
-                n_candidates.next_multiple_of(LANES).saturating_mul(width)
-            }
-            ClassWeights::Columns(_) => n_candidates.saturating_mul(OF_LABEL),
-            ClassWeights::None => 0,
+        let (by_class, width) = scorers.by_class();
+        let of_label = match scorers.by_column() {
+            None => 0,
+            Some(_) if by_class.is_empty() => OF_LABEL,
+            Some(_) => width,
         };
+        let of_node = n_candidates
+            .next_multiple_of(LANES)
+            .saturating_mul(of_label);
         n_nodes.saturating_mul(of_node).min(MOST_WEIGHTS)
     }
 
@@ -76,19 +75,11 @@ impl CandidateWeights {
         found: &mut Vec<(u32, f32)>,
         scores: &mut Vec<f32>,
     ) -> bool {
-        match self {
-            Self::Lanes(lanes) => {
-                block.is_for_lanes(i) && lanes.score((terminal, n), (block, i), scores)
-            }
-            Self::Lists(lists) => {
-                let has = lists.has(terminal);
-                if has {
-                    lists.score(terminal, n, block.row(i), found, scores);
-                }
-                has
-            }
-            Self::None => false,
+        if self.lists.has(terminal) {
+            self.lists.score(terminal, n, block.row(i), found, scores);
+            return true;
         }
+        block.is_for_lanes(i) && self.lanes.score((terminal, n), (block, i), scores)
     }
 }
 

@@ -58,17 +58,6 @@ pub struct ScorerWorkspace {
     pub(super) widened: PathExample,
 }
 
-/// The weights of all classes as predictions of a frozen tree may copy them.
-#[derive(Debug, Clone, Copy)]
-pub enum ClassWeights<'a> {
-    /// Class by class.
-    Rows(&'a [Weights<f32>], usize),
-    /// Column by column.
-    Columns(&'a ColumnWeights),
-    /// There is more to a score than weights.
-    None,
-}
-
 /// All classes' weights.
 #[derive(Debug, Clone)]
 pub struct JointScorers {
@@ -76,15 +65,15 @@ pub struct JointScorers {
     margin: f32,
     rate: f32,
     /// Padded number of columns.
-    width: usize,
+    pub(super) width: usize,
     /// Passes of `fit` done.
     pub(super) passes: f64,
     /// Weight of the examples that each label was learned from.
     trained: Vec<f64>,
     /// A class's weights together, where rows fill a good part of the columns; else none.
-    by_class: Vec<Weights<f32>>,
+    pub(super) by_class: Vec<Weights<f32>>,
     /// A column's weights together, where they do not; else none.
-    by_column: ColumnWeights,
+    pub(super) by_column: ColumnWeights,
 }
 
 persist!(JointScorers {
@@ -136,15 +125,6 @@ impl JointScorers {
             && self.trained.iter().chain([&self.passes]).all(is_count);
         let error = || Error::data("the scorers do not fit the classes and columns");
         fits.then_some(()).ok_or_else(error)
-    }
-
-    /// The weights that make the scores.
-    pub fn weights(&self) -> ClassWeights<'_> {
-        if self.by_class.is_empty() {
-            ClassWeights::Columns(&self.by_column)
-        } else {
-            ClassWeights::Rows(&self.by_class, self.width)
-        }
     }
 
     /// Writes the scores of the candidates to `workspace.scores`.

@@ -154,7 +154,7 @@ impl OnlineLearner for OnlineRecallTree {
         const NODE: usize = 256;
         const ROW: usize = 1 << 14;
         let (n_nodes, f) = (self.tree.nodes.len(), self.tree.max_candidates);
-        let copied = CandidateWeights::n_weights(self.scorers.weights(), n_nodes / 2, f);
+        let copied = CandidateWeights::n_weights(&self.scorers, n_nodes / 2, f);
         n_nodes.saturating_mul(NODE).saturating_add(copied) / ROW + 1
     }
 

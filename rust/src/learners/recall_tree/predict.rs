@@ -8,7 +8,7 @@ use super::candidate_weights::CandidateWeights;
 use super::labels::{LabelSet, LocalId};
 use super::learner::OnlineRecallTree;
 use super::router::RoutingTree;
-use super::scorers::{ClassWeights, ScorerWorkspace};
+use super::scorers::ScorerWorkspace;
 use crate::control::Control;
 use crate::data::{Preparation, Ragged, Rows};
 use crate::error::Result;
@@ -38,7 +38,7 @@ impl OnlineRecallTree {
             routers: FrozenRouters::new(&tree.routers).unclamped(),
             final_nodes: Vec::new(),
             candidates: Ragged::default(),
-            weights: CandidateWeights::None,
+            weights: CandidateWeights::default(),
         };
         let mut terminal_of = vec![u32::MAX; tree.nodes.len()];
         let mut queue = VecDeque::from([tree.root()]);
@@ -68,8 +68,9 @@ impl OnlineRecallTree {
                 }
             }
         }
-        let (weights, n_labels) = (self.scorers.weights(), self.label_index.n_classes());
-        frozen.weights = CandidateWeights::new(&frozen.candidates, weights, n_labels, control)?;
+        let n_labels = self.label_index.n_classes();
+        frozen.weights =
+            CandidateWeights::new(&frozen.candidates, &self.scorers, n_labels, control)?;
         Ok(frozen)
     }
 }
@@ -230,13 +231,12 @@ impl<'a> BlockPredictor<'a> {
         let (tree, scorers) = (&self.model.tree, &self.model.scorers);
         memory.order.clear();
         memory.order.extend(0..memory.ends.len() as u32);
-        if let ClassWeights::Rows(classes, width) = scorers.weights() {
-            // Rows at one end share its weights while they are near.
-            if classes.len() * width * size_of::<f32>() > NEAR {
-                let ends = &memory.ends;
-                let terminal = |&at: &u32| (ends[at as usize].terminal, at);
-                memory.order.sort_unstable_by_key(terminal);
-            }
+        let (classes, width) = scorers.by_class();
+        // Rows at one end share its weights while they are near.
+        if classes.len() * width * size_of::<f32>() > NEAR {
+            let ends = &memory.ends;
+            let terminal = |&at: &u32| (ends[at as usize].terminal, at);
+            memory.order.sort_unstable_by_key(terminal);
         }
         memory.candidates.clear();
         memory.scores.clear();

@@ -1,13 +1,14 @@
 //! One-against-some: a scorer per class, shared by the whole tree. With the softmax and margin
 //! losses candidates learn [jointly](JointScorers); with those of the paper each by itself.
 
+use super::column_weights::ColumnWeights;
 use super::joint_scorers::JointScorers;
-pub use super::joint_scorers::{ClassWeights, ScorerInput, ScorerWorkspace};
+pub use super::joint_scorers::{ScorerInput, ScorerWorkspace};
 use super::labels::LocalId;
 use super::params::{Params, PathFeatures};
 use crate::error::Result;
 use crate::file::{Bundle, Persist, LARGEST};
-use crate::linear::{bounded_score, Block, Loss, PathExample, Regressors};
+use crate::linear::{bounded_score, Block, Loss, PathExample, Regressors, Weights};
 use crate::persist;
 use crate::tree::NodeId;
 
@@ -53,32 +54,39 @@ impl Scorers {
         path: &[NodeId],
         workspace: &mut ScorerWorkspace,
     ) {
-        match self.weights() {
-            ClassWeights::Rows(weights, _) if block.is_for_lanes(i) => {
-                let weights = candidates.iter().map(|label| &weights[label.at()]);
-                let scores = weights.map(|weights| bounded_score(block.dot_as_lane(i, weights)));
-                workspace.scores.clear();
-                workspace.scores.extend(scores);
-            }
-            _ => {
-                let mut example = std::mem::take(&mut workspace.row);
-                example.take(block, i);
-                let input = ScorerInput {
-                    example: &example,
-                    candidates,
-                    path,
-                };
-                self.score(&input, workspace);
-                workspace.row = example;
-            }
+        let (by_class, _) = self.by_class();
+        if !by_class.is_empty() && block.is_for_lanes(i) {
+            let weights = candidates.iter().map(|label| &by_class[label.at()]);
+            let scores = weights.map(|weights| bounded_score(block.dot_as_lane(i, weights)));
+            workspace.scores.clear();
+            workspace.scores.extend(scores);
+            return;
+        }
+        let mut example = std::mem::take(&mut workspace.row);
+        example.take(block, i);
+        let input = ScorerInput {
+            example: &example,
+            candidates,
+            path,
+        };
+        self.score(&input, workspace);
+        workspace.row = example;
+    }
+
+    /// The weights of each class, and for how many columns, where they are kept so; else none.
+    pub fn by_class(&self) -> (&[Weights<f32>], usize) {
+        match self {
+            Self::Joint(scorers) => (&scorers.by_class, scorers.width),
+            Self::Single(_) => (&[], 0),
         }
     }
 
-    /// The weights that make the scores.
-    pub fn weights(&self) -> ClassWeights<'_> {
+    /// The weights of each column, where candidates learn jointly; empty beside those
+    /// [of each class](Self::by_class).
+    pub fn by_column(&self) -> Option<&ColumnWeights> {
         match self {
-            Self::Joint(scorers) => scorers.weights(),
-            Self::Single(_) => ClassWeights::None,
+            Self::Joint(scorers) => Some(&scorers.by_column),
+            Self::Single(_) => None,
         }
     }
 

@@ -256,35 +256,6 @@ fn drifting(n: usize) -> (Vec<f32>, Vec<u32>) {
     ((0..n * WIDTH).map(value).collect(), labels)
 }
 
-/// Lemma 3 in the learner: nodes are recycled, as often as it allows at most.
-#[test]
-fn lemma_3_holds_where_nodes_are_recycled() {
-    let (values, labels) = drifting(1500);
-    for (resistance, kind) in [(4.0, 0), (4.0, 1), (4.0, 2), (8.0, 0), (8.0, 1), (16.0, 2)] {
-        let params = Params {
-            nodes_per_class: 3.0 / 63.0,
-            swap_resistance: resistance,
-            ..params()
-        };
-        let mut times = 0;
-        learn_each(
-            empty(&params, 64),
-            &values,
-            &labels,
-            |i| weight_of(kind, i),
-            |tree, _, total| {
-                if most_recycled(tree) > times {
-                    times = most_recycled(tree);
-                    prop_assert!(f64::from(times) < total.log2() - 1.0);
-                }
-                Ok(())
-            },
-        )
-        .unwrap();
-        assert!(times > 0, "R_S {resistance}: no node was recycled");
-    }
-}
-
 /// Where no label leans more to the left than the average an example goes right (line 16).
 #[test]
 fn a_tie_goes_right() {

@@ -3,31 +3,6 @@
 use super::*;
 
 #[test]
-fn parameters_are_refused_by_name() {
-    type Change = fn(&mut Params);
-    let cases: [(&str, Change); 6] = [
-        ("max_candidates", |p| p.max_candidates = Some(0)),
-        ("learning_rate", |p| p.learning_rate = Some(1e308)),
-        ("bern_hyper", |p| p.bern_hyper = f64::INFINITY),
-        ("path_weight", |p| p.path_weight = f64::NAN),
-        ("margin", |p| p.margin = -1.0),
-        ("beam_size", |p| p.beam_size = 0),
-    ];
-    for (name, change) in cases {
-        let mut params = params();
-        change(&mut params);
-        let message = RecallTree::create(params, 3, false)
-            .unwrap_err()
-            .to_string();
-        assert!(message.starts_with(name), "{message}");
-    }
-    let message = RecallTree::create(params(), 0, false)
-        .unwrap_err()
-        .to_string();
-    assert!(message.starts_with("n_classes"), "{message}");
-}
-
-#[test]
 fn sizes_by_default() {
     let sizes = |paper_tree, n_classes| {
         let params = Params {

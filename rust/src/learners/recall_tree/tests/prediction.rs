@@ -204,19 +204,4 @@ proptest! {
         fit(&mut model, &stream.batch(), 1).unwrap();
         prop_assert!(model.to_bytes().unwrap() == bytes);
     }
-
-    /// Row by row or all at once.
-    #[test]
-    fn the_cut_of_a_stream_changes_nothing(params in scorings(), stream in streams(80)) {
-        prop_assume!(has_weight(&stream));
-        let whole = model(&params, &stream);
-        // The layout depends on the first batch; so the first call has all rows.
-        let mut parts = model(&params, &stream);
-        let mut whole = whole;
-        whole.partial_fit(&stream.batch(), 1, None, &control()).unwrap();
-        for i in 0..stream.len() {
-            parts.partial_fit(&stream.one(i).batch(), 1, None, &control()).unwrap();
-        }
-        prop_assert!(whole.to_bytes().unwrap() == parts.to_bytes().unwrap());
-    }
 }
