@@ -189,6 +189,6 @@ def test_the_first_of_the_best_is_the_prediction(name):
 
 
 def test_more_classes_than_there_is_memory_for_are_refused():
-    tree = new_tree("filter", "hinge", 2**31 - 1)
+    rows, labels = np.ones((1, 2), np.float32), np.zeros(1, np.uint32)
     with pytest.raises(ValueError, match="no memory for 2147483647 classes"):
-        tree.partial_fit(np.ones((1, 2), np.float32), np.zeros(1, np.uint32))
+        new_tree("filter", "hinge", 2**31 - 1).partial_fit(rows, labels)

@@ -246,7 +246,7 @@ impl Regressors {
     pub fn span(&self) -> Span {
         match &self.kind {
             Kind::Nag(span, _) | Kind::Plain(span, _) => *span,
-            _ => Span::UNBOUNDED,
+            Kind::Pn(..) => Span::UNBOUNDED,
         }
     }
 }
