@@ -34,6 +34,7 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
     n_estimators: int
     warm_start: bool
 
+    _bytes_of_score = 8
     #: By number the categorical columns of ``fit`` whose values were names, and these names.
     _category_names: _categories.Names
 
@@ -129,8 +130,7 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         Raises
         ------
         ValueError
-            Where the array would not fit in memory; ``predict_topk`` gives the best
-            classes of any number of rows.
+            Where the array would not fit in memory; see ``predict_topk``.
         """
         now, rows = self._now(X)
         now._check_dense_size(rows)
@@ -146,12 +146,6 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         Yields
         ------
         array of shape (n,)
-
-        Raises
-        ------
-        ValueError
-            Where the labels of all rounds, which are computed at once, or with ``cost_matrix`` the
-            scores of all classes would not fit in memory.
         """
         now, rows = self._now(X)
         _validation.check_dense_size(
@@ -252,11 +246,6 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         powers = np.exp((scores - scores.max(axis=1, keepdims=True)) / scale)
         chances: NDArray[np.float64] = powers / powers.sum(axis=1, keepdims=True)
         return chances.astype(np.float32)
-
-    def _check_dense_size(self, rows: Any) -> None:
-        _validation.check_dense_size(
-            rows.shape[0], len(self.classes_), 8, "predict_topk(X, k) gives the k best per row"
-        )
 
     def _core_params(self) -> dict[str, Any]:
         params = super()._core_params()

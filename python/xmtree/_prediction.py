@@ -43,6 +43,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
     _model: _core.Classifier
     _calibration: Calibration = Calibration()
     _scale: ClassVar[Scale] = "logit"
+    _bytes_of_score: ClassVar[int] = 4
     #: Labels that share the probability of a row, at most; None: all.
     _most_scored: ClassVar[int | None] = None
 
@@ -261,7 +262,10 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
     def _check_dense_size(self, rows: Any) -> None:
         """Refuses scores of all classes where they would not fit in memory."""
         _validation.check_dense_size(
-            rows.shape[0], len(self.classes_), 4, "predict_topk(X, k) gives the k best per row"
+            rows.shape[0],
+            len(self.classes_),
+            self._bytes_of_score,
+            "predict_topk(X, k) gives the k best per row",
         )
 
     def _n_scored(self) -> int | None:

@@ -82,10 +82,8 @@ class Predictor:
 
         Raises
         ------
-        TypeError
-            If ``X`` is none of the above.
-        ValueError
-            If its values or its number of columns cannot be used.
+        TypeError, ValueError
+            If ``X`` is none of the above, or its values or number of columns cannot be used.
         """
         return self._estimator._predicted(_rows(X))
 
@@ -104,11 +102,6 @@ class Predictor:
         -------
         labels : array of shape (n, k)
         scores : float32 array of shape (n, k)
-
-        Raises
-        ------
-        TypeError, ValueError
-            If an argument cannot be used.
         """
         found: tuple[NDArray[Any], NDArray[np.float32]]
         found = self._estimator._ranked_labels(_rows(X), k, scores)
@@ -124,11 +117,6 @@ class Predictor:
         Returns
         -------
         float32 array of shape (n, n_classes)
-
-        Raises
-        ------
-        TypeError, ValueError
-            If ``X`` cannot be used, or the result would take too much memory.
         """
         rows = _rows(X)
         self._estimator._check_dense_size(rows)

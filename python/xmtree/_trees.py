@@ -73,11 +73,6 @@ class TreeMixin:
             1 where the row passes the node.
         n_nodes_ptr : int64 array of length number of trees + 1
             Node ``i`` of ``trees_[t]`` is column ``n_nodes_ptr[t] + i``.
-
-        Raises
-        ------
-        AttributeError
-            Where the model was saved for prediction only, and so has no ``trees_``.
         """
         now, rows = self._now(X)
         trees = now.trees_

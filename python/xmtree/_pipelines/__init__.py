@@ -40,11 +40,6 @@ def pipeline_topk(
         Best first, as ``predict_topk`` of the last step gives them.
     scores : float32 array of shape (n, k)
 
-    Raises
-    ------
-    TypeError
-        If the last step has no ``predict_topk``.
-
     Examples
     --------
     >>> from sklearn.feature_extraction.text import TfidfVectorizer
@@ -99,9 +94,7 @@ def save(estimator: Any, path: str | Path, *, compact: bool = False) -> None:
     Raises
     ------
     TypeError
-        If a step or one of its parameters cannot be stored. No file is written then.
-    NotFittedError
-        If the learner has learned nothing yet.
+        If a step or one of its parameters cannot be stored.
 
     Examples
     --------

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, ClassVar
 
 from distributed import Future
@@ -123,7 +124,7 @@ def _model(
     submit: Callable[..., Any], prepared: Any, params: dict[str, Any], threads: list[int]
 ) -> Any:
     """The task of the fitted local estimator; ``threads`` are those of each worker."""
-    training = submit("examples", _first, prepared)
+    training = submit("examples", itemgetter(0), prepared)
 
     # A tree stays on one worker.
     n_trees = int(params["n_estimators"])
@@ -133,10 +134,6 @@ def _model(
         for number in range(n_trees)
     ]
     return submit("model", _fitted, prepared, trees, n_threads=None)
-
-
-def _first(pair: Any) -> Any:
-    return pair[0]
 
 
 def _fitted(

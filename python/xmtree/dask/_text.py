@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from operator import itemgetter
 from typing import Any, ClassVar, Self
 
 from distributed import Future
@@ -78,7 +79,7 @@ class DaskTextClassifier(DaskEstimator):
         self, tasks: Tasks, local: Any, data: Source, classes: Any, workers: Workers
     ) -> Future:
         begun = data.read(partial(_begun, local))
-        learner = tasks.result(tasks.submit("learner", _learner, begun))
+        learner = tasks.result(tasks.submit("learner", itemgetter(0), begun))
 
         def read_rows(read: Read) -> Future:
             return tasks.submit("read", _read_rows, read, begun)
@@ -91,10 +92,6 @@ def _begun(local: TextClassifier, texts: Any, labels: Any, sample_weight: Any) -
     """The learner, the features, their rows, the labels and the weights."""
     learner, features, rows = snapshot(local)._begin(texts, labels)
     return learner, features, rows, labels, sample_weight
-
-
-def _learner(begun: Any) -> Any:
-    return begun[0]
 
 
 def _read_rows(read: Read, begun: Any) -> Any:

@@ -47,11 +47,6 @@ of shape (n_samples, n_classes), dtype int64
         DESCR : str
             Origin, licence and what was modified.
 
-    Raises
-    ------
-    ValueError
-        If there is no data set of this name.
-
     Examples
     --------
     >>> from xmtree.datasets import load_demo

@@ -70,11 +70,6 @@ def make_xmc(
 (n_samples, n_classes), dtype int64
         The class of each row, or with `multilabel` the 0/1 indicator.
 
-    Raises
-    ------
-    ValueError, TypeError
-        If a parameter is out of its bounds or of the wrong type.
-
     Examples
     --------
     >>> from xmtree.datasets import make_xmc

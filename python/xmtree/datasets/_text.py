@@ -48,10 +48,8 @@ shape (n_samples,), dtype int64
     Raises
     ------
     ValueError
-        If a line cannot be read, an index is not below the header's counts or
-        stands twice in a row, a value is NaN or infinite, the number of rows is
-        not the header's, or a compressed file is truncated or damaged. The
-        message begins with ``file:line:``, lines counted from 1.
+        If a line cannot be read (the message begins with ``file:line:``, lines counted from 1), the
+        number of rows is not the header's, or a compressed file is damaged.
     OSError
         If the file cannot be opened or read.
 
@@ -106,16 +104,9 @@ def load_svmlight(
 
     Raises
     ------
-    ValueError
+    ValueError, OSError
         As for :func:`load_xmc`; if the file has no examples; and of a label that is an integer
         beyond 2**53, if float64 would round it.
-    OSError
-        If the file cannot be opened or read.
-
-    See Also
-    --------
-    sklearn.datasets.load_svmlight_file : The same format; refuses
-        unsorted indices, which this function sorts.
 
     Examples
     --------
@@ -162,9 +153,8 @@ def iter_xmc(
     Raises
     ------
     ValueError, OSError
-        As for :func:`load_xmc`: for options and missing files at the call, for
-        a bad line after the batches before it, or at the call if the file is read
-        twice and the first time finds it.
+        As for :func:`load_xmc`: for options and missing files at the call, for a bad line after
+        the batches before it, or at the call if the file is read twice.
 
     Examples
     --------

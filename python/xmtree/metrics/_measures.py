@@ -286,11 +286,6 @@ def propensities(
     -------
     float64 array of shape (n_labels,)
 
-    Raises
-    ------
-    ValueError
-        If ``y`` has no rows or is not made of labels, or a or b is out of range.
-
     Examples
     --------
     >>> from xmtree.metrics import propensities

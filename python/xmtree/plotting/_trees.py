@@ -56,11 +56,9 @@ def plot_tree(
 
     Raises
     ------
-    AttributeError
-        If the estimator has no trees.
     ValueError
-        If there is no such tree, ``max_depth`` is negative or would draw more than 2,000 nodes,
-        or the tree was stored without statistics (LdSM's unless ``keep_statistics=True``).
+        If more than 2,000 nodes would be drawn, or the tree was stored without statistics
+        (LdSM's unless ``keep_statistics=True``).
 
     Examples
     --------
