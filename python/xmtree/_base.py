@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from xmtree import _class_weight, _core, _one_row, _validation
-from xmtree._labels import Labels, Target, encode, encode_among
+from xmtree._labels import Target, encode_among
 from xmtree._parameters import constraints
 from xmtree._persistence import LEARNERS, name_in_files, save
 from xmtree._prediction import FittedClassifier
@@ -181,10 +180,6 @@ class Learner(FittedClassifier):
     def _target(self, y: Any, classes: Any) -> Target:
         """What to learn from scratch; ``classes`` are all labels, None for those of ``y``."""
         return self._checked(encode_among(y, classes))
-
-    def _encode(self, y: Any, classes: NDArray[Any]) -> Target:
-        """What to learn on with the known ``classes``."""
-        return self._checked(encode(y, Labels.of(classes, self._y_form)))
 
     def _checked(self, target: Target) -> Target:
         if target.multilabel and not self._multilabel:

@@ -61,15 +61,10 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         sample_weight : array of shape (n,), optional
             Importances, not negative; 1 by default.
         classes : array of shape (n_classes,), optional
-            Every label that may occur, where ``y`` need not have them all. By default
-            those of ``y``.
-        X_val : array or sparse matrix of shape (n_val, n_features), or a data frame, optional
-            Rows whose error early stopping follows. No row of X is held out then, and
-            ``validation_fraction`` is not used. Only with ``early_stopping=True``.
-        y_val : array of shape (n_val,), optional
-            Their labels, of those that ``y`` has.
-        sample_weight_val : array of shape (n_val,), optional
-            Their importances, not negative; 1 by default. ``class_weight`` multiplies them.
+            Every label that may occur; by default those of ``y``.
+        X_val, y_val, sample_weight_val : as ``X``, ``y`` and ``sample_weight``, optional
+            Rows whose error early stopping follows, with labels that ``y`` has. No row of X is held
+            out then. Only with ``early_stopping=True``.
 
         Returns
         -------

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from xmtree import _core, _validation
 from xmtree._base import Learner
 from xmtree._calibration import Calibration, Scale
+from xmtree._labels import encode
 from xmtree._sharing import Change, learning
 from xmtree._sklearn import Interval, validate_params
 from xmtree._trees import TreeMixin
@@ -303,7 +304,7 @@ class LdSMClassifier(TreeMixin, Learner):
         change = Change(self)
         draft = change.draft
         X = draft._validated(X, reset=False)
-        target = draft._encode(y, self.classes_)
+        target = encode(y, self._labels)
         if (target.form == "labels") != (self._y_form == "labels"):
             raise ValueError("y must be of the kind it was in the first fit: labels, or sets")
         seed = self._fitted_params()["seed"]

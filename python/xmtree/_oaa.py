@@ -230,8 +230,7 @@ default="squared_hinge"
         Raises
         ------
         ValueError
-            Where the array would take more than 8 GiB or half of the memory;
-            ``predict_topk`` gives the best classes of any number of rows.
+            Where the array would take more than 8 GiB or half of the memory; see ``predict_topk``.
         """
         now, rows = self._now(X)
         now._check_dense_size(rows)

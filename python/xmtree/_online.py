@@ -22,17 +22,7 @@ from xmtree._typing import Classes, LabelsLike, MatrixLike, Weights
 
 
 class OnlineLearner(Learner):
-    """A learner with ``partial_fit``; Ctrl-C stops it and keeps what it has learned.
-
-    Attributes
-    ----------
-    progressive_loss_ : float
-        Progressive validation error: share of the examples that were predicted
-        wrongly just before they were learned. In ``fit`` that of the first pass,
-        as examples of later ones are known. NaN while nothing was learned.
-    n_examples_seen_ : int
-        Examples learned so far, each pass counted.
-    """
+    """A learner with ``partial_fit``; Ctrl-C stops it and keeps what it has learned."""
 
     #: Arguments that only ``fit`` uses; they may change between calls.
     _fit_only: ClassVar[frozenset[str]] = frozenset({"n_passes", "early_stopping"})
@@ -68,16 +58,13 @@ class OnlineLearner(Learner):
         classes : array of shape (n_classes,) or "grow", optional
             Every label that may occur in any call; required in the first call (except
             when ``y`` is an indicator, which has a column for each), optional
-            afterwards. The columns of an indicator are those of ``classes_``, which is
-            sorted; so with an indicator ``classes`` must be sorted, too, unless it is a data
-            frame, whose columns have names.
+            afterwards. With an indicator without column names ``classes`` must be sorted, as
+            ``classes_`` is.
             "grow": labels of ``y`` that the model does not know are added behind the others in
-            ``classes_``, which is then in the order in which labels came (those of one call
-            sorted, or in the order of a data frame's columns); the first call begins
-            with the labels of its rows. An indicator can add labels only as a data frame;
-            of its columns those of known labels may be missing. Not for
-            :class:`FilterTreeClassifier` and :class:`RandomTreeClassifier`, whose tree is over
-            a fixed set of labels.
+            ``classes_`` (those of one call sorted, or in the order of a data frame's columns).
+            An indicator can add labels only as a data frame; of its columns those of known labels
+            may be missing. Not for :class:`FilterTreeClassifier` and
+            :class:`RandomTreeClassifier`, whose tree is over a fixed set of labels.
         sample_weight : array of shape (n,), optional
             Importances, not negative; 1 by default.
 
@@ -153,12 +140,13 @@ class OnlineLearner(Learner):
 
     @property
     def progressive_loss_(self) -> float:
-        """Progressive validation error so far."""
+        """Progressive validation error: share of the examples that were predicted wrongly just
+        before they were learned, in ``fit`` in the first pass. NaN while nothing was learned."""
         return float(self._fitted().summary()["progressive_loss"])
 
     @property
     def n_examples_seen_(self) -> int:
-        """Examples learned so far."""
+        """Examples learned so far, each pass counted."""
         return int(self._fitted().n_examples_seen)
 
     def _new_model(self, target: Target) -> _core.Classifier:

@@ -108,9 +108,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         k : int, default=5
             At most 1000, or the number of classes where that is larger.
         scores : {"raw", "probability"}, default="raw"
-            What is returned beside the labels. "raw": what the learner ranks labels by; the notes
-            of its class say what that is. "probability": as of :meth:`predict_proba`, for which
-            learners that score all classes compute the scores of all.
+            What is returned beside the labels. "raw": what the learner ranks labels by; see the
+            notes of its class. "probability": as of :meth:`predict_proba`.
 
         Returns
         -------
@@ -166,8 +165,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            Where the array would take more than 8 GiB or half of the memory;
-            ``predict_topk(X, k, scores="probability")`` has those of the best labels.
+            Where the array would take more than 8 GiB or half of the memory; see
+            ``predict_topk(X, k, scores="probability")``.
         """
         now, rows = self._now(X)
         now._check_dense_size(rows)
@@ -242,8 +241,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
 
     def _topk(self, X: Any, k: int) -> TopK:
         """Class numbers and scores for the validated rows ``X``."""
-        found: TopK = self._call(self._model.predict_topk, X, k)
-        return found
+        return self._call(self._model.predict_topk, X, k)
 
     def _best(self, X: Any) -> NDArray[np.int32]:
         """The best class of each of the validated rows ``X``."""

@@ -289,8 +289,7 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         return int(self._fitted().summary()["max_depth"])
 
     def _topk(self, X: Any, k: int) -> TopK:
-        found: TopK = self._call(self._model.predict_topk, X, k, self._prediction_options())
-        return found
+        return self._call(self._model.predict_topk, X, k, self._prediction_options())
 
     def _prediction_options(self) -> str:
         """What predictions read anew each time, as JSON."""
@@ -316,5 +315,4 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         gone_on = np.zeros(len(reached))
         nodes = np.flatnonzero(reached)[1:]
         np.add.at(gone_on, tree.parent[nodes], tree.n_examples[nodes])
-        ended: NDArray[np.float64] = np.where(reached, tree.n_examples - gone_on, 0.0)
-        return ended
+        return np.where(reached, tree.n_examples - gone_on, 0.0)

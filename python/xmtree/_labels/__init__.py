@@ -189,7 +189,7 @@ def decode(codes: NDArray[np.int32], classes: NDArray[Any]) -> NDArray[Any]:
     """
     labels = _one_row.taken(codes, classes)
     kind = classes.dtype.kind
-    if kind == "u" and _fit_int64(classes):
+    if kind == "u" and (classes.dtype.itemsize < 8 or classes.max() <= np.iinfo(np.int64).max):
         labels = labels.astype(np.int64)
     elif kind not in "ifmM":
         labels = labels.astype(object)
@@ -198,10 +198,6 @@ def decode(codes: NDArray[np.int32], classes: NDArray[Any]) -> NDArray[Any]:
         kinds_of_none = {"i": -1, "f": np.nan, "m": "NaT", "M": "NaT"}
         labels[missing] = kinds_of_none.get(labels.dtype.kind)
     return labels
-
-
-def _fit_int64(classes: NDArray[Any]) -> bool:
-    return classes.dtype.itemsize < 8 or bool(classes.max() <= np.iinfo(np.int64).max)
 
 
 def place(y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:

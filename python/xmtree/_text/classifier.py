@@ -381,8 +381,7 @@ class TextClassifier(_Trained, ClassifierMixin, BaseEstimator):
                 f"{inner}: learner is {params.get('learner', self.learner)!r}, which has no "
                 "parameters; set learner to a classifier of xmtree, such as OAAClassifier()"
             )
-        found: Self = super().set_params(**params)
-        return found
+        return super().set_params(**params)
 
     def _check_params(self) -> None:
         is_auto = isinstance(self.learner, str) and self.learner == "auto"

@@ -2,13 +2,15 @@
 
 import difflib
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 from xmtree import TextClassifier
 from xmtree._base import Learner
 from xmtree._persistence import LEARNERS
 from xmtree._sklearn import StrOptions, validate_params
 from xmtree.cli.errors import WrongUsage
+
+T = TypeVar("T")
 
 
 def names() -> dict[str, type[Learner]]:
@@ -33,8 +35,7 @@ def for_numbers(name: str, settings: list[str], **fixed: Any) -> Learner:
         if key not in known:
             raise _unknown(f"--learner {name}", key, known)
         params[key] = _value(cls, key, text)
-    learner: Learner = _checked(cls, params)
-    return learner
+    return _checked(cls, params)
 
 
 def for_texts(name: str, settings: list[str], n_passes: int | None, **fixed: Any) -> TextClassifier:
@@ -63,8 +64,7 @@ def for_texts(name: str, settings: list[str], n_passes: int | None, **fixed: Any
         params["learner"] = for_numbers(name, of_learner, n_passes=n_passes)
     elif n_passes not in (None, 1):
         raise WrongUsage("--learner auto chooses the passes itself; name a learner for --passes")
-    estimator: TextClassifier = _checked(TextClassifier, params)
-    return estimator
+    return _checked(TextClassifier, params)
 
 
 def _pair(setting: str) -> tuple[str, str]:
@@ -80,7 +80,7 @@ def _unknown(what: str, key: str, known: list[str]) -> WrongUsage:
     return WrongUsage(f"no parameter {key!r} for {what}; {hint}")
 
 
-def _checked(cls: Any, params: dict[str, Any]) -> Any:
+def _checked(cls: type[T], params: dict[str, Any]) -> T:
     """A new estimator, whose parameters are refused here where they cannot be used."""
     estimator = cls(**params)
     try:

@@ -55,8 +55,7 @@ class BaggedModels:
         -------
         array of shape (n,)
         """
-        labels: NDArray[Any] = self.predict_topk(X, 1)[0][:, 0]
-        return labels
+        return self.predict_topk(X, 1)[0][:, 0]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy: the share of rows whose label is predicted.

@@ -58,10 +58,6 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_local")
 
-    def _new_local(self) -> Any:
-        """An estimator that has learned nothing, with these parameters."""
-        return self._local_class(**self.get_params(deep=False))
-
     def fit(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> Self:
         """Train on the workers.
 
@@ -101,7 +97,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> Self:
         """Trains by the tasks of :meth:`_tasks`; stopped by an error it stays as it was."""
         client = _cluster.client_of(self.client)
-        local = self._new_local()
+        local = self._local_class(**self.get_params(deep=False))
         validate_params(local)
         workers = _cluster.workers_of(client)
         _cluster.logger.info("training %s on %d workers", type(local).__name__, len(workers))

@@ -107,10 +107,8 @@ class RankingScorer:
         if form == "lists" and isinstance(y, list | tuple):
             y = as_label_lists(list(y))
         classes = self.classes
-        if classes is None and _is_indicator(y):
-            classes = estimator.classes_
+        if classes is None:
+            is_sparse = sp.issparse(y)
+            if is_sparse or isinstance(read(y, "y", column_is_labels=True), Indicator):
+                classes = estimator.classes_
         return self.measure(y, ranking, k=self.k, classes=classes)
-
-
-def _is_indicator(y: Any) -> bool:
-    return sp.issparse(y) or isinstance(read(y, "y", column_is_labels=True), Indicator)
