@@ -1,5 +1,7 @@
 """The base of all estimators: training, files and pickles."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable
 from numbers import Integral

@@ -1,10 +1,13 @@
 """Base of the boosting classifiers: everything but how a tree votes."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +20,10 @@ from xmtree._labels.forms import positions
 from xmtree._sharing import Change, learning
 from xmtree._sklearn import StrOptions, validate_params
 from xmtree._trees import TreeMixin
-from xmtree._typing import Classes, LabelsLike, MatrixLike, OneLabelMixin, Weights
+from xmtree._typing import Classes, Columns, LabelsLike, MatrixLike, OneLabelMixin, Seed, Weights
 
 
+@dataclass(eq=False, kw_only=True, repr=False)
 class Boosting(OneLabelMixin, TreeMixin, Learner):
     """Base of both: everything but how a tree votes."""
 
@@ -29,14 +33,25 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         "class_weight": _class_weight.CONSTRAINT,
         "warm_start": ["boolean"],
     }
-    categorical_features: Any
-    early_stopping: bool
-    n_estimators: int
-    warm_start: bool
-
     _bytes_of_score = 8
-    #: By number the categorical columns of ``fit`` whose values were names, and these names.
-    _category_names: _categories.Names
+
+    n_estimators: int = 300
+    max_leaves: int = 15
+    min_samples_leaf: int = 1
+    learning_rate: float = 1.0
+    max_features: float = 1.0
+    subsample: float = 1.0
+    trim: float = 0.0
+    splits: str = "binned"
+    categorical_features: Columns | Literal["from_dtype"] = None
+    class_weight: dict[Any, float] | Literal["balanced"] | None = None
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    patience: int = 50
+    warm_start: bool = False
+    random_state: Seed = None
+    n_jobs: int | None = None
+    verbose: int = 0
 
     def fit(
         self,
@@ -315,7 +330,8 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
     def _with_new_names(self, X: Any) -> Any:
         """``X`` with numbers for the names of categories, which are learned."""
         given = self.categorical_features
-        self._category_names = {}
+        #: By number the categorical columns of ``fit`` whose values were names, and these names.
+        self._category_names: _categories.Names = {}
         if isinstance(given, str):
             self._category_columns = _categories.of_category_type(X)
         if given is None or not _categories.is_frame(X):

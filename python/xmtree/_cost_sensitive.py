@@ -1,5 +1,7 @@
 """Boosting that predicts the class of lowest expected cost."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar

@@ -1,13 +1,14 @@
 """Multiclass boosting: GAMBLE, and SAMME, the baseline."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
 from xmtree._boosting import Boosting
 from xmtree._cost_sensitive import CostSensitiveBoosting
-from xmtree._typing import Columns, Seed
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -45,11 +46,6 @@ class GambleClassifier(CostSensitiveBoosting):
     trim : float, default=0.1
         Share of the total weight that a tree is not trained on: that of the rows of lowest
         weight, which the committee predicts well. Saves about half of the time. 0 in the paper.
-    clip : bool, default=True
-        Whether r, a leaf's vote for a class before centring (step 2b), is at least -n_classes.
-        Without the clip, as in the paper, a class absent from a leaf gets
-        -n_classes (n_classes - 1), and after a few rounds nearly all the weight is on a few
-        rows. With two classes there is no difference.
     splits : {"binned", "exact"}, default="binned"
         Candidate thresholds. "binned": between 255 groups of neighbouring values. "exact":
         between any two values; the same with at most 255 distinct ones.
@@ -62,13 +58,6 @@ class GambleClassifier(CostSensitiveBoosting):
         column; ``fit`` rejects numbers that single precision cannot represent, such as
         2**24 + 1. A split sends a subset of them left; a missing value is a category, and a
         category that was not seen in ``fit`` goes to the side of larger weight.
-    cost_matrix : array-like of shape (n_classes, n_classes), optional
-        Misclassification costs, in the order of ``classes_`` (labels, sorted): row i, column j is
-        the cost of predicting class j where class i is true. Not negative, 0 on the diagonal.
-        ``predict`` then returns the class of lowest expected cost, and ``predict_topk`` the
-        classes by rising expected cost, with the negated costs as scores. Training is the same,
-        but ``fit`` also calibrates the probabilities, which takes about twice the time of
-        training in addition. By default all errors cost the same.
     class_weight : dict or "balanced", optional, as of :class:`OAAClassifier`
     early_stopping : bool, default=False
         Hold rows out (or take ``X_val`` of ``fit``), stop when their error no longer falls and
@@ -90,6 +79,18 @@ class GambleClassifier(CostSensitiveBoosting):
     verbose : int, default=0
         1: a progress bar on stderr, if that is a terminal, with the rate and the
         held-out error, if there is one.
+    clip : bool, default=True
+        Whether r, a leaf's vote for a class before centring (step 2b), is at least -n_classes.
+        Without the clip, as in the paper, a class absent from a leaf gets
+        -n_classes (n_classes - 1), and after a few rounds nearly all the weight is on a few
+        rows. With two classes there is no difference.
+    cost_matrix : array-like of shape (n_classes, n_classes), optional
+        Misclassification costs, in the order of ``classes_`` (labels, sorted): row i, column j is
+        the cost of predicting class j where class i is true. Not negative, 0 on the diagonal.
+        ``predict`` then returns the class of lowest expected cost, and ``predict_topk`` the
+        classes by rising expected cost, with the negated costs as scores. Training is the same,
+        but ``fit`` also calibrates the probabilities, which takes about twice the time of
+        training in addition. By default all errors cost the same.
 
     Attributes
     ----------
@@ -178,26 +179,14 @@ class GambleClassifier(CostSensitiveBoosting):
 
     n_estimators: int = 200
     max_leaves: int = 511
-    min_samples_leaf: int = 1
     learning_rate: float = 0.3
     max_features: float = 0.3
     subsample: float = 0.7
     trim: float = 0.1
     clip: bool = True
-    splits: str = "binned"
-    categorical_features: Columns | Literal["from_dtype"] = None
     cost_matrix: ArrayLike | None = None
-    class_weight: dict[Any, float] | Literal["balanced"] | None = None
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
-    patience: int = 50
-    warm_start: bool = False
-    random_state: Seed = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
 
-@dataclass(eq=False, kw_only=True, repr=False)
 class SAMMEClassifier(Boosting):
     """SAMME: AdaBoost for many classes, the baseline of :class:`GambleClassifier`.
 
@@ -262,21 +251,3 @@ class SAMMEClassifier(Boosting):
     """
 
     _short_name = "samme"
-
-    n_estimators: int = 300
-    max_leaves: int = 15
-    min_samples_leaf: int = 1
-    learning_rate: float = 1.0
-    max_features: float = 1.0
-    subsample: float = 1.0
-    trim: float = 0.0
-    splits: str = "binned"
-    categorical_features: Columns | Literal["from_dtype"] = None
-    class_weight: dict[Any, float] | Literal["balanced"] | None = None
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
-    patience: int = 50
-    warm_start: bool = False
-    random_state: Seed = None
-    n_jobs: int | None = None
-    verbose: int = 0

@@ -1,5 +1,7 @@
 """LdSM: ensembles of trees over label sets."""
 
+from __future__ import annotations
+
 import json
 import warnings
 from dataclasses import dataclass

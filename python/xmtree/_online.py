@@ -1,5 +1,7 @@
 """The base of online learners, which learn one example after the other."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from copy import copy
 from dataclasses import asdict, replace

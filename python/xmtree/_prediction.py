@@ -1,5 +1,7 @@
 """Predictions of any learner: labels, the best of them, and probabilities from its scores."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from numbers import Integral

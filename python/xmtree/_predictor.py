@@ -1,5 +1,7 @@
 """A model for serving: predictions alone, by a snapshot that later learning does not change."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Recall Tree."""
 
+from __future__ import annotations
+
 import json
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal

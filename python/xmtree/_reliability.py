@@ -1,5 +1,7 @@
 """Whether probabilities are what they say: predictions in bins of probability."""
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np

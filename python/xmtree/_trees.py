@@ -1,5 +1,7 @@
 """The structure of learned trees as read-only arrays."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias

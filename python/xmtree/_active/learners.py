@@ -1,6 +1,6 @@
 """The active learners: GAMBLE's of the paper, and one for any classifier of this package."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -9,7 +9,6 @@ from xmtree._active.session import ActiveSession
 from xmtree._base import Learner
 from xmtree._gamble import GambleClassifier, SAMMEClassifier
 from xmtree._sklearn import Interval, InvalidParameterError, StrOptions
-from xmtree._typing import Seed
 
 #: A count of at least 1.
 _COUNT = Interval(Integral, 1, _validation.MAX_COUNT, closed="both")
@@ -26,7 +25,6 @@ _SHARED: dict[str, Any] = {
 }
 
 
-@dataclass(eq=False, kw_only=True, repr=False)
 class ActiveGamble(ActiveSession):
     """Active GAMBLE: learn from few rows, chosen by how unsure the committee is of them.
 
@@ -99,21 +97,9 @@ as of :class:`ActiveLearner`
         **_SHARED,
     }
 
-    estimator: GambleClassifier | SAMMEClassifier | None = None
-    n_initial: int = 20
-    n_per_round: int = 10
-    n_rounds: int = 50
-    selection: str = "margin"
-    pool_share: float = 1.0
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
-    patience: int = 10
-    random_state: Seed = None
-    n_jobs: int | None = None
-    verbose: int = 0
-
     def _template(self) -> GambleClassifier | SAMMEClassifier:
-        return GambleClassifier() if self.estimator is None else self.estimator
+        given: GambleClassifier | SAMMEClassifier | None = self.estimator
+        return GambleClassifier() if given is None else given
 
 
 @dataclass(eq=False, repr=False)
@@ -153,20 +139,6 @@ class ActiveLearner(ActiveSession):
         "disagreement": the entropy, in nats, of the votes of a committee [2]_. "random":
         any, the baseline. "margin" is the default as it takes least time and as few labels as
         the others; see docs/experiments/active-learning.md.
-    n_members : int, default=5
-        For "disagreement": members of the committee, clones of ``estimator`` with other seeds, each
-        trained on as many rows as the working set has, drawn from it with replacement.
-    diversity : int, default=3
-        The rows of a round are taken from this many times ``n_per_round`` of highest utility: one
-        for each pair of classes between which the classifier hesitates, then the others by
-        utility. 1: those of highest utility, however alike. More helps where classes are many.
-    stopping_ratio : float or None, default=0.25
-        Stop when the error on queried rows, measured before they are learned, has fallen to
-        this share of its highest value, both over the last 50 queried rows (three rounds, if these
-        are more): then even the rows that the classifier is least sure of are
-        predicted right, and others teach it nothing. It needs no rows beside the
-        queried, and as a ratio it holds as well where some labels are wrong. Smaller values
-        stop later. None: never for this reason.
     pool_share : float, default=1.0
         Share of the rows outside the working set whose utility is computed in a round,
         sampled for each; never fewer than ``n_per_round``. Smaller values save time on very
@@ -186,6 +158,20 @@ class ActiveLearner(ActiveSession):
         The result does not depend on it.
     verbose : int, default=0
         1: ``fit`` shows a progress bar of labelled rows on stderr, if that is a terminal.
+    n_members : int, default=5
+        For "disagreement": members of the committee, clones of ``estimator`` with other seeds, each
+        trained on as many rows as the working set has, drawn from it with replacement.
+    diversity : int, default=3
+        The rows of a round are taken from this many times ``n_per_round`` of highest utility: one
+        for each pair of classes between which the classifier hesitates, then the others by
+        utility. 1: those of highest utility, however alike. More helps where classes are many.
+    stopping_ratio : float or None, default=0.25
+        Stop when the error on queried rows, measured before they are learned, has fallen to
+        this share of its highest value, both over the last 50 queried rows (three rounds, if these
+        are more): then even the rows that the classifier is least sure of are
+        predicted right, and others teach it nothing. It needs no rows beside the
+        queried, and as a ratio it holds as well where some labels are wrong. Smaller values
+        stop later. None: never for this reason.
 
     Attributes
     ----------
@@ -272,22 +258,11 @@ class ActiveLearner(ActiveSession):
         **_SHARED,
     }
 
-    estimator: Learner
+    estimator: Learner = field()
     _: KW_ONLY
-    n_initial: int = 20
-    n_per_round: int = 10
-    n_rounds: int = 50
-    selection: str = "margin"
     n_members: int = 5
     diversity: int = 3
     stopping_ratio: float | None = 0.25
-    pool_share: float = 1.0
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
-    patience: int = 10
-    random_state: Seed = None
-    n_jobs: int | None = None
-    verbose: int = 0
 
     def _template(self) -> Learner:
         if not isinstance(self.estimator, Learner):

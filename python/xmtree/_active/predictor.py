@@ -1,6 +1,9 @@
 """The classifier of an active learner: made from its estimator, used for predictions."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from xmtree import _validation
 from xmtree._base import Learner
 from xmtree._sklearn import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, validate_params
-from xmtree._typing import LabelsLike, MatrixLike, Weights
+from xmtree._typing import LabelsLike, MatrixLike, Seed, Weights
 
 
 def _estimator_has(method: str) -> Callable[[Any], bool]:
     """Whether the estimator has ``method``; it says itself why it has not."""
 
-    def check(active: "SessionPredictor") -> bool:
+    def check(active: SessionPredictor) -> bool:
         fitted = active.__sklearn_is_fitted__()
         getattr(active.estimator_ if fitted else active._template(), method)
         return True
@@ -27,12 +30,28 @@ def _estimator_has(method: str) -> Callable[[Any], bool]:
     return check
 
 
-class SessionPredictor(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):
+@dataclass(eq=False, kw_only=True, repr=False)
+class SessionParameters(BaseEstimator):
+    """The parameters that all active learners have."""
+
+    estimator: Any = None
+    n_initial: int = 20
+    n_per_round: int = 10
+    n_rounds: int = 50
+    selection: str = "margin"
+    pool_share: float = 1.0
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    patience: int = 10
+    random_state: Seed = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
+
+class SessionPredictor(MetaEstimatorMixin, ClassifierMixin, SessionParameters):
     """Predicts what ``estimator_``, trained in a session, predicts."""
 
-    estimator: Learner | None
     estimator_: Learner
-    n_jobs: int | None
     n_features_in_: int
     _seed: int
 

@@ -1,5 +1,7 @@
 """A labelling session: rounds of choosing rows, collecting their labels and training."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from typing import Any, Self
@@ -34,16 +36,6 @@ class ActiveSession(SessionPredictor):
     Attributes are replaced, never changed in place, so that a failed call can be undone.
     """
 
-    n_initial: int
-    n_per_round: int
-    n_rounds: int
-    selection: str
-    pool_share: float
-    early_stopping: bool
-    validation_fraction: float
-    patience: int
-    random_state: Any
-    verbose: int
     # Parameters of ActiveLearner alone.
     n_members: int
     diversity: int = 1

@@ -1,5 +1,7 @@
 """Texts in, labels out: features of texts and a learner, as one estimator."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,7 +37,7 @@ from xmtree._typing import Classes, LabelsLike, Seed, TextsLike, Weights
 def _learner_has(method: str) -> Any:
     """For ``available_if``: whether the learner has ``method``."""
 
-    def check(estimator: "TextClassifier") -> bool:
+    def check(estimator: TextClassifier) -> bool:
         learner = vars(estimator).get("learner_", estimator.learner)
         # Where "auto" is none that learns on, the method itself says what to set.
         if isinstance(estimator.learner, str) and method == "partial_fit":

@@ -1,5 +1,7 @@
 """svmlight and XMC text."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator
 from itertools import pairwise

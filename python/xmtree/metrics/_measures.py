@@ -1,5 +1,7 @@
 """The measures of rankings, as functions and as scorers of scikit-learn."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol, cast, overload

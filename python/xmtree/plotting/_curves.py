@@ -1,5 +1,7 @@
 """Errors and scores against time, probability and number of rows, and which labels are confused."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
