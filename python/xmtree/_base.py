@@ -13,7 +13,7 @@ import numpy as np
 from xmtree import _class_weight, _core, _one_row, _validation
 from xmtree._labels import Target, encode_among
 from xmtree._parameters import constraints
-from xmtree._persistence import LEARNERS, name_in_files, save
+from xmtree._persistence import LEARNERS, name_in_files, save_around
 from xmtree._prediction import FittedClassifier
 from xmtree._predictor import Predictor
 from xmtree._progress import progress
@@ -137,7 +137,7 @@ class Learner(FittedClassifier):
             but cannot learn on (``partial_fit``), and has no ``tree_``.
             What :class:`LdSMClassifier` stores is for prediction anyway.
         """
-        save(self, path, compact=compact)
+        save_around(None, self, path, {}, compact=compact)
 
     def __getstate__(self) -> dict[str, Any]:
         return packed(super().__getstate__(), _core.Classifier.to_bytes)

@@ -56,11 +56,6 @@ def name_in_files(cls: type[Any]) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def save(estimator: Any, path: str | Path, *, compact: bool = False) -> None:
-    """Writes a fitted estimator to ``path``; ``compact``: for prediction only."""
-    save_around(None, estimator, path, {}, compact=compact)
-
-
 def save_around(
     outer: Any, learner: Any, path: str | Path, arrays: Arrays, *, compact: bool, **state: Any
 ) -> None:

@@ -320,10 +320,8 @@ def _encoder(part: Any) -> None:
             "missing values must be the last category",
         )
         return
-    for left_out, sizes_then in (
-        (part.drop_idx_, [len(values) for values in found]),
-        (part._drop_idx_after_grouping, sizes),
-    ):
+    before = [len(values) for values in found]
+    for left_out, sizes_then in (part.drop_idx_, before), (part._drop_idx_after_grouping, sizes):
         _require(
             left_out is None
             or (

@@ -202,17 +202,9 @@ def plot_learning_curve(
     >>> ax.lines[0].get_xdata().tolist()
     [100, 400]
     """
-    counts, training, left_out = learning_curve(
-        estimator,
-        X,
-        y,
-        train_sizes=np.asarray(sizes),
-        cv=cv,
-        scoring=scoring,
-        n_jobs=n_jobs,
-        shuffle=True,
-        random_state=random_state,
-    )
+    how = {"cv": cv, "scoring": scoring, "n_jobs": n_jobs, "random_state": random_state}
+    found = learning_curve(estimator, X, y, train_sizes=np.asarray(sizes), shuffle=True, **how)
+    counts, training, left_out = found
     ax = axes(ax, 5.5, 3.5)
     name = "" if label is None else f"{label}, "
     mean, deviation = left_out.mean(axis=1), left_out.std(axis=1)
