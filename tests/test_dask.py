@@ -388,7 +388,7 @@ def test_an_error_leaves_what_others_have_sent(client):
 OAA = {
     "pruned": {"prune": 0.01},
     "hinge": {"loss": "hinge", "calibrate": False},
-    "logistic": {"loss": "logistic", "l2": 1e-5},
+    "logistic": {"loss": "logistic"},
     "sampled": {"n_negatives": 5, "n_bits": 8, "n_passes": 2},
     "nag": {"loss": "squared", "optimizer": "nag", "scaling": "none"},
 }

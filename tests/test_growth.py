@@ -115,8 +115,7 @@ def test_what_does_not_depend_on_their_number_does_not_depend_on_when_labels_com
     ("optimizer", "loss"), [("pn", "softmax"), ("pn", "logistic"), ("nag", "logistic")]
 )
 def test_all_steps_of_one_against_all(optimizer, loss):
-    params = {"optimizer": optimizer, "loss": loss, "average": loss == "softmax"}
-    assert grown("oaa", **params).score(X, NAMES[Y]) > 0.9
+    assert grown("oaa", optimizer=optimizer, loss=loss).score(X, NAMES[Y]) > 0.9
     assert grown("oaa", n_negatives=3, loss="squared_hinge").score(X, NAMES[Y]) > 0.8
 
 

@@ -165,8 +165,6 @@ BAD_PARAMETERS = [
     ("oaa", "loss", "absolute"),
     ("oaa", "n_bits", 0),
     ("oaa", "learning_rate", -1.0),
-    ("oaa", "average", "yes"),
-    ("oaa", "l2", 2.0),
     ("oaa", "n_negatives", 0),
     ("oaa", "n_passes", 0),
     ("oaa", "random_state", "a"),

@@ -33,7 +33,6 @@ def params_of(options):
         "optimizer": "nag",
         "scaling": "none",
         "scale_weights": False,
-        "average": False,
     }
 
 

@@ -144,7 +144,7 @@ def test_label_sets_come_back_in_their_form(form, tmp_path):
 def test_feature_names_and_settings_are_kept(tmp_path):
     frame = pd.DataFrame(X.toarray(), columns=[f"f{at}" for at in range(X.shape[1])])
     model = xmtree.OAAClassifier(
-        n_negatives=np.int64(3), l2=np.float32(0.5), random_state=np.random.RandomState(1), n_jobs=2
+        n_negatives=np.int64(3), learning_rate=np.float32(0.5), random_state=np.random.RandomState(1), n_jobs=2
     ).fit(frame, Y)
     again = through_file(model, tmp_path / "model")
     np.testing.assert_array_equal(again.feature_names_in_, model.feature_names_in_)
@@ -234,10 +234,10 @@ def resident(path):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc counts what is read")
 def test_loading_by_mmap_reads_little_of_a_large_file(tmp_path):
     path = tmp_path / "model"
-    # Weights without an average: nothing has to be made of them for a prediction.
+    # "nag" has no average: nothing has to be made of its weights for a prediction.
     few, many = np.random.default_rng(0).normal(size=(2, 40, 30_000)).astype(np.float32)
     y = np.arange(40)
-    model = xmtree.OAAClassifier(n_passes=1, average=False, scaling="none", random_state=0)
+    model = xmtree.OAAClassifier(n_passes=1, optimizer="nag", scaling="none", random_state=0)
     model.fit(many, y).save(path)
     again = xmtree.load(path, mmap=True)
     read, size = resident(path)
@@ -254,11 +254,11 @@ def test_loading_by_mmap_reads_little_of_a_large_file(tmp_path):
 
 def test_a_mapped_model_outlives_its_file(tmp_path):
     path = tmp_path / "model"
-    model = xmtree.OAAClassifier(average=False, random_state=0).fit(X, Y)
+    model = xmtree.OAAClassifier(optimizer="nag", random_state=0).fit(X, Y)
     model.save(path)
     mapped = xmtree.load(path, mmap=True)
     if os.name != "nt":
-        xmtree.OAAClassifier(average=False, random_state=1).fit(X[:50], Y[:50]).save(path)
+        xmtree.OAAClassifier(optimizer="nag", random_state=1).fit(X[:50], Y[:50]).save(path)
         path.unlink()
     estimators.same_predictions(mapped, model, X)
     # What it learns goes to memory, not into the file.

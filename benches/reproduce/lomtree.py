@@ -57,7 +57,7 @@ LEARNERS = {
     "random tree": (RandomTreeClassifier, AS_VW),
     "filter tree": (FilterTreeClassifier, AS_VW),
     "filter tree, random order": (FilterTreeClassifier, AS_VW | {"label_order": "random"}),
-    "OAA": (OAAClassifier, AS_VW | {"average": False}),
+    "OAA": (OAAClassifier, AS_VW),
 }
 #: Why hypothesis 2 does not hold: docs/experiments/lomtree.md has the measurements.
 CAUSES = {
@@ -344,7 +344,7 @@ SAME_BUDGET = Item(
     OURS,
     same_budget,
     {
-        PAPER: {"tree": LOMTreeClassifier.PAPER, "oaa": AS_VW | {"average": False}},
+        PAPER: {"tree": LOMTreeClassifier.PAPER, "oaa": AS_VW},
         DEFAULT: {"tree": {}, "oaa": {}},
     },
     (
@@ -421,7 +421,7 @@ TIMES = Item(
     OURS,
     times,
     {
-        PAPER: {"tree": LOMTreeClassifier.PAPER, "oaa": AS_VW | {"average": False}},
+        PAPER: {"tree": LOMTreeClassifier.PAPER, "oaa": AS_VW},
         DEFAULT: {"tree": {}, "oaa": {}},
     },
     (

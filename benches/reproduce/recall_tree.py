@@ -31,7 +31,7 @@ OTHER_DATA = (
 )
 #: One-against-all with the paper's learner, and with sampled classes as its accelerated one.
 #: Weights of a block of classes are dense at a time, and kept where they are not 0.
-OAA = AS_VW | {"average": False, "loss": "logistic", "learning_rate": 1.0, "prune": 1e-6}
+OAA = AS_VW | {"loss": "logistic", "learning_rate": 1.0, "prune": 1e-6}
 SAMPLED = OAA | {"n_negatives": 64}
 
 
@@ -264,7 +264,7 @@ def of_space(name):
             PAPER: {
                 "tree": RecallTreeClassifier.PAPER,
                 "LOMtree": LOMTreeClassifier.PAPER,
-                "OAA": AS_VW | {"average": False},
+                "OAA": AS_VW,
             },
             DEFAULT: {"tree": {}, "LOMtree": {}, "OAA": {}},
         },

@@ -42,9 +42,11 @@ default="squared_hinge"
         see docs/experiments/oaa.md.
     optimizer : {"pn", "nag"}, default="pn"
         Direction and length of a step. "pn" is a preconditioned, normalised
-        gradient that needs one float per weight (two while averaging) and no
-        square root per weight; "nag" is Vowpal Wabbit's default (normalised,
-        adaptive, importance aware) and cannot be combined with "softmax".
+        gradient without a square root per weight. It predicts with an average of the
+        weights in which those after example t count for about t^4 [4]_: close to the
+        average over the last of five passes, and suited to streams too. "nag" is Vowpal
+        Wabbit's default (normalised, adaptive, importance aware): it predicts with the
+        last weights and cannot be combined with "softmax".
     scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
         How features are scaled before learning. "standard" gives each column
         mean 0 and standard deviation 1, "row" each row length 1, "log" replaces x by
@@ -76,15 +78,6 @@ default="squared_hinge"
         5 with the losses "softmax" and "logistic", whose gradient never vanishes,
         and 1 with the others. With "pn" it falls in ``fit`` with the square root
         of 1 + the passes done, and is constant in ``partial_fit``.
-    average : bool or "auto", default="auto"
-        Predict with an average of the weights in which those after example t
-        count for about t^4 [4]_: close to the average over the last of five
-        passes, and suited to streams too. "auto": True except with "nag", which
-        follows Vowpal Wabbit.
-    l2 : float, default=0.0
-        L2 regularisation: with every example each weight is multiplied by
-        1 - l2 times the step size; the intercept is not regularised. 0 because
-        averaging, several passes and the normalised step make it unnecessary as a rule.
     n_negatives : int, optional
         Negative sampling: update only this many classes that an example does not
         belong to, chosen at random, each with the weight K / n_negatives. By
@@ -203,8 +196,6 @@ default="squared_hinge"
     class_weight: dict[Any, float] | Literal["balanced"] | None = None
     n_bits: int | None = None
     learning_rate: float | None = None
-    average: bool | Literal["auto"] = "auto"
-    l2: float = 0.0
     n_negatives: int | None = None
     prune: float | None = None
     n_passes: int = 5

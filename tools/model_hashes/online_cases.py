@@ -90,11 +90,8 @@ def oaa() -> Iterator[Case]:
         name = f"oaa {kind}"
         yield from crossed(name, cls, data, ("softmax",), OPTIMIZERS, n_passes=2)
         yield from online(name, cls, data, OPTIMIZERS)
-        yield from varied(name, cls, data, {"n_passes": 2}, average=(True, False), l2=(1e-3,))
         for optimizer in OPTIMIZERS:
             plain = {"optimizer": optimizer, "n_passes": 2}
-            shrunk = {"l2": 1e-4, "average": True}
-            yield fitted(f"{name} {optimizer} shrunk averaged", cls, data, **plain, **shrunk)
             yield streamed(f"{name} {optimizer} stream", cls, data, optimizer=optimizer)
             if kind != "sets" or optimizer != "nag":
                 yield fitted(f"{name} {optimizer} n_negatives", cls, data, n_negatives=5, **plain)

@@ -130,8 +130,8 @@ def _read(
     n_bytes = sum(a.nbytes for a in ((X.data, X.indices, X.indptr) if is_sparse else (X,)))
     n_columns = X.shape[1] if params["n_bits"] is None else 1 << params["n_bits"]
     n_columns = min(n_columns, X.nnz if is_sparse else X.size) + 1
-    # Weights, average sums, and those of "nag" squares and scales.
-    n_planes = 2 if params["optimizer"] == "pn" else 4
+    # Weights with average sums, or with the squares and scales of "nag".
+    n_planes = 2 if params["optimizer"] == "pn" else 3
     of_block = 4 * n_planes * n_columns * -(-n_classes // n_blocks)
     refuse(
         lambda threads: n_bytes + threads * of_block,

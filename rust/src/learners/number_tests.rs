@@ -23,12 +23,11 @@ const N_CLASSES: usize = 5;
 const MODELS: &str = r#"
     oaa labels {}
     oaa labels {"loss": "softmax"}
-    oaa labels {"loss": "softmax", "average": true, "scaling": "none"}
+    oaa labels {"loss": "softmax", "scaling": "none"}
     oaa sets {"loss": "logistic", "optimizer": "nag"}
-    oaa labels {"loss": "squared", "scaling": "none"}
-    oaa labels {"n_negatives": 2, "l2": 1e-3, "scale_weights": false}
-    oaa labels {"loss": "squared", "average": true, "scaling": "none", "scale_weights": false}
-    oaa sets {"loss": "hinge", "optimizer": "nag", "average": true, "l2": 0.1, "scale_weights": false}
+    oaa labels {"n_negatives": 2, "scale_weights": false}
+    oaa labels {"loss": "squared", "scaling": "none", "scale_weights": false}
+    oaa sets {"loss": "hinge", "optimizer": "nag", "scale_weights": false}
     lomtree labels {}
     lomtree labels {"scale_weights": false, "scaling": "none", "nodes_per_class": 0.75}
     lomtree labels {"optimizer": "nag", "n_estimators": 2}

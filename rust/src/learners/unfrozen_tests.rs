@@ -129,10 +129,9 @@ proptest! {
             ("recall-tree", "{}"),
             ("recall-tree", r#"{"beam_size": 1, "bern_hyper": 0.0, "n_bits": 6}"#),
             ("recall-tree", r#"{"loss": "hinge", "max_depth": 9, "max_candidates": 3}"#),
-            ("oaa", r#"{"average": true, "l2": 1e-3}"#),
-            ("oaa", r#"{"average": false, "l2": 1e-2}"#),
+            ("oaa", "{}"),
             ("oaa", r#"{"optimizer": "nag"}"#),
-            ("oaa", r#"{"average": true, "loss": "softmax", "n_bits": 6}"#),
+            ("oaa", r#"{"loss": "softmax", "n_bits": 6}"#),
         ] {
             check(learner, json, seed)?;
         }

@@ -20,7 +20,7 @@ mod weights;
 pub use example::{padded, Block, PathExample};
 pub use loss::Loss;
 pub use nag::{NagSlot, NagTotals, Span};
-pub(crate) use pn::{bounded_by, bounded_change, bounded_score, bounded_sum};
+pub(crate) use pn::{bounded_change, bounded_score, bounded_sum};
 pub use pn::{Power, Preconditioner, Scores, StepLimit};
 pub use regressors::{Optimizer, Rate, Regressors};
 pub use weights::{lookup, prefetch_slot, AlignedRow, Slot, Table, Weights};

@@ -3,6 +3,7 @@
 
 mod interface;
 mod online;
+mod online_file;
 mod online_model;
 mod predict;
 mod schedule;

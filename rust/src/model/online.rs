@@ -17,9 +17,6 @@ use crate::params::Params;
 use crate::threads::{with_threads, Lent};
 use crate::tree::FrozenRouters;
 
-/// Kind of a member's bundle, and the beginning of its name in that of the model.
-pub(super) const MEMBER: &str = "member";
-
 /// All that a new member must know.
 #[derive(Debug, Clone, Copy)]
 pub struct Start<'a> {
@@ -371,43 +368,6 @@ impl<L: OnlineLearner> Member<L> {
     pub(super) fn block_rows(&self, rows: &Rows<'_>) -> usize {
         L::block_rows(self.row_values(rows))
     }
-
-    /// The same for prediction only; see [`OnlineLearner::for_prediction`].
-    pub(super) fn for_prediction(&self, control: &Control) -> Result<Self> {
-        Ok(Self {
-            preparation: self.preparation.clone(),
-            progress: self.progress,
-            learner: self.learner.for_prediction(control)?,
-        })
-    }
-
-    pub(super) fn to_bundle(&self) -> Bundle {
-        let mut bundle = Bundle::new(MEMBER);
-        self.preparation.put(&mut bundle);
-        bundle.put_meta("progress", &self.progress);
-        self.learner.put(&mut bundle);
-        bundle
-    }
-
-    /// The inverse of [`to_bundle`](Self::to_bundle).
-    pub(super) fn from_bundle(
-        params: &L::Params,
-        n_classes: usize,
-        for_prediction: bool,
-        mut bundle: Bundle,
-    ) -> Result<Self> {
-        let preparation = Preparation::take(&mut bundle)?;
-        let progress: Mistakes = bundle.take_meta("progress")?;
-        if !progress.is_sound() {
-            return Err(bundle.damaged("\"progress\" is no count of mistakes"));
-        }
-        let learner = L::take(params, n_classes, &preparation, for_prediction, &mut bundle)?;
-        Ok(Self {
-            preparation,
-            progress,
-            learner,
-        })
-    }
 }
 
 /// Runs `work` over the members; each is finished or stopped when this returns. A single
@@ -430,14 +390,44 @@ pub(super) fn each_member<L: OnlineLearner>(
     })
 }
 
+/// Leaves out members that were stopped before they had seen half as much as the one that has
+/// seen most: they would only vote for the few labels they know.
+pub(super) fn leave_out_stragglers<L>(members: &mut Vec<Member<L>>, finished: &[bool]) {
+    let seen = |member: &Member<L>| member.progress.examples;
+    let most = members.iter().map(seen).max().unwrap_or(0);
+    let mut finished = finished.iter();
+    members.retain(|member| *finished.next().unwrap_or(&true) || 2 * seen(member) >= most);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::{Scaling, Values};
 
     /// Each is learned by a thread of its own.
     #[test]
     fn members_share_no_cache_line() {
         assert_eq!(align_of::<Member<u8>>(), 128);
         assert_eq!(size_of::<Member<u8>>() % 128, 0);
+    }
+
+    #[test]
+    fn members_that_had_hardly_begun_are_left_out() {
+        let rows = Rows::dense(Values::F32(&[0.0]), 1, 1).unwrap();
+        let member = |examples| Member {
+            preparation: Preparation::new(Scaling::None, None, &rows).unwrap(),
+            progress: Mistakes {
+                examples,
+                ..Mistakes::default()
+            },
+            learner: (),
+        };
+        let mut members = [100, 20, 70, 20].map(member).to_vec();
+        leave_out_stragglers(&mut members, &[false, false, false, true]);
+        let seen: Vec<u64> = members
+            .iter()
+            .map(|member| member.progress.examples)
+            .collect();
+        assert_eq!(seen, [100, 70, 20]);
     }
 }

@@ -9,14 +9,15 @@ use super::interface::{
     checks, Accepts, Classifier, FitOptions, Learner, PredictOptions, Query, ReachedLeaf, Task,
     TopKArrays,
 };
-use super::online::{each_member, Member, OnlineLearner, OnlineParams, Predictor, Start, MEMBER};
+use super::online::{
+    each_member, leave_out_stragglers, Member, OnlineLearner, OnlineParams, Predictor, Start,
+};
 use super::predict::{Blocks, FrozenMembers, TopK};
 use super::schedule::{seed_of, Mistakes};
 use crate::control::Control;
 use crate::data::{Batch, MeanWeight, Preparation, Rows, Scaling};
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Report};
-use crate::params::Params;
 use crate::threads::{Lent, Pool};
 
 /// Values of rows that are predicted in memory that is kept: small, and soon in use again.
@@ -42,18 +43,18 @@ const KEPT_VALUES: usize = 1 << 12;
 /// ```
 #[derive(Debug, Clone)]
 pub struct OnlineModel<L: OnlineLearner> {
-    params: L::Params,
-    n_classes: usize,
-    label_sets: bool,
+    pub(super) params: L::Params,
+    pub(super) n_classes: usize,
+    pub(super) label_sets: bool,
     /// None before anything was learned.
-    members: Vec<Member<L>>,
+    pub(super) members: Vec<Member<L>>,
     /// Of the examples learned, each counted once.
-    mean_weight: MeanWeight,
+    pub(super) mean_weight: MeanWeight,
     /// Whether it was stored without what learning on needs.
-    for_prediction: bool,
-    frozen: FrozenMembers<L::Frozen>,
+    pub(super) for_prediction: bool,
+    pub(super) frozen: FrozenMembers<L::Frozen>,
     /// Working memory of predictions of few rows.
-    memories: Pool<L::Memory>,
+    pub(super) memories: Pool<L::Memory>,
 }
 
 /// What `fit` begins with, made from all examples.
@@ -430,131 +431,20 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
     }
 
     fn to_bundle(&self) -> Bundle {
-        self.stored(
-            self.for_prediction,
-            self.members.iter().map(Member::to_bundle),
-        )
+        let members = self.members.iter().map(Member::to_bundle);
+        self.stored(self.for_prediction, members)
     }
 
     /// Weights have half the bits only where rows are scaled: where they are as they came, a small
     /// weight may belong to large values.
     fn to_compact_bundle(&self, control: &Control) -> Result<Bundle> {
-        let members = self.members.iter().map(|member| {
-            let mut bundle = member.for_prediction(control)?.to_bundle();
-            let is_halved = member.preparation.scaling() != Scaling::None;
-            let is_narrow = |name: &str| L::NARROW.iter().any(|start| name.starts_with(start));
-            bundle.narrow(|name| is_halved && is_narrow(name));
-            Ok(bundle)
-        });
-        Ok(self.stored(true, members.collect::<Result<Vec<_>>>()?))
-    }
-
-    fn to_prediction_bundle(&self, control: &Control) -> Result<Bundle> {
-        let members = self.members.iter();
-        let members = members.map(|member| Ok(member.for_prediction(control)?.to_bundle()));
-        Ok(self.stored(true, members.collect::<Result<Vec<_>>>()?))
-    }
-}
-
-impl<L: OnlineLearner> OnlineModel<L> {
-    /// The bundle of a model whose members are in bundles.
-    fn stored(&self, for_prediction: bool, members: impl IntoIterator<Item = Bundle>) -> Bundle {
-        let mut bundle = Bundle::new(L::KIND);
-        bundle.put_meta("params", &self.params);
-        bundle.put_meta("n_classes", &self.n_classes);
-        bundle.put_meta("label_sets", &self.label_sets);
-        bundle.put_meta("n_members", &self.members.len());
-        bundle.put_meta("mean_weight", &self.mean_weight);
-        bundle.put_meta("for_prediction", &for_prediction);
-        for (number, member) in members.into_iter().enumerate() {
-            bundle.nest(&format!("{MEMBER}{number}"), member);
-        }
-        bundle
-    }
-}
-
-impl<L: OnlineLearner> Learner for OnlineModel<L> {
-    const KIND: &'static str = L::KIND;
-
-    type Params = L::Params;
-
-    fn create(params: L::Params, n_classes: usize, label_sets: bool) -> Result<Self> {
-        checks::n_classes(n_classes)?;
-        let params = params.check()?;
-        if label_sets && !L::LABEL_SETS {
-            return Err(checks::one_label_per_row(L::name(&params)));
-        }
-        Ok(Self {
-            params,
-            n_classes,
-            label_sets,
-            members: Vec::new(),
-            mean_weight: MeanWeight::default(),
-            for_prediction: false,
-            frozen: FrozenMembers::due_at_once(),
-            memories: Pool::default(),
+        self.for_prediction(control, |member, name| {
+            let is_narrow = L::NARROW.iter().any(|start| name.starts_with(start));
+            is_narrow && member.preparation.scaling() != Scaling::None
         })
     }
 
-    fn from_bundle(mut bundle: Bundle) -> Result<Self> {
-        let params: L::Params = bundle.take_meta("params")?;
-        let (n_classes, label_sets) = (
-            bundle.take_meta("n_classes")?,
-            bundle.take_meta("label_sets")?,
-        );
-        let mut model =
-            Self::create(params, n_classes, label_sets).map_err(|error| bundle.damaged(error))?;
-        model.mean_weight = bundle.take_meta("mean_weight")?;
-        if !model.mean_weight.is_sound() {
-            return Err(bundle.damaged("\"mean_weight\" is none"));
-        }
-        model.for_prediction = bundle.take_meta("for_prediction")?;
-        let n_members: usize = bundle.take_meta("n_members")?;
-        // There are fewer after a fit that was stopped half way.
-        if n_members > L::n_members(&model.params) {
-            return Err(bundle.damaged("there are more members than the parameters say"));
-        }
-        for number in 0..n_members {
-            let inner = bundle.unnest(&format!("{MEMBER}{number}"))?;
-            let member =
-                Member::from_bundle(&model.params, n_classes, model.for_prediction, inner)?;
-            model.members.push(member);
-        }
-        Ok(model)
-    }
-}
-
-/// Leaves out members that were stopped before they had seen half as much as the one that has
-/// seen most: they would only vote for the few labels they know.
-fn leave_out_stragglers<L>(members: &mut Vec<Member<L>>, finished: &[bool]) {
-    let seen = |member: &Member<L>| member.progress.examples;
-    let most = members.iter().map(seen).max().unwrap_or(0);
-    let mut finished = finished.iter();
-    members.retain(|member| *finished.next().unwrap_or(&true) || 2 * seen(member) >= most);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::data::Values;
-
-    #[test]
-    fn members_that_had_hardly_begun_are_left_out() {
-        let rows = Rows::dense(Values::F32(&[0.0]), 1, 1).unwrap();
-        let member = |examples| Member {
-            preparation: Preparation::new(Scaling::None, None, &rows).unwrap(),
-            progress: Mistakes {
-                examples,
-                ..Mistakes::default()
-            },
-            learner: (),
-        };
-        let mut members = [100, 20, 70, 20].map(member).to_vec();
-        leave_out_stragglers(&mut members, &[false, false, false, true]);
-        let seen: Vec<u64> = members
-            .iter()
-            .map(|member| member.progress.examples)
-            .collect();
-        assert_eq!(seen, [100, 70, 20]);
+    fn to_prediction_bundle(&self, control: &Control) -> Result<Bundle> {
+        self.for_prediction(control, |_, _| false)
     }
 }

@@ -6,9 +6,8 @@
 use super::chunk::{Chunk, Example};
 use super::kernels::{best, scores, BestClass};
 use super::tile::{each_lane, for_groups, row_mut, Lanes, Tile};
-use crate::file::LARGEST;
 use crate::linear::nag::Magnitude;
-use crate::linear::{bounded_by, bounded_change, bounded_sum, Loss, NagSlot};
+use crate::linear::{bounded_change, bounded_sum, Loss, NagSlot};
 use crate::simd::{dispatched, LANES};
 
 dispatched! {
@@ -107,7 +106,6 @@ fn update_sums<const G: usize>(
         let mut rate = [[0.0f32; LANES]; G];
         let scales = row_mut::<G>(tile.scales.to_mut(), slot);
         let weights = row_mut::<G>(tile.weights.to_mut(), slot);
-        let mut change = [[0.0f32; LANES]; G];
         for at in 0..G {
             for lane in 0..LANES {
                 let (w, g, s) = (weights[at][lane], squares[at][lane], scales[at][lane]);
@@ -116,12 +114,10 @@ fn update_sums<const G: usize>(
                 weights[at][lane] = weight.w;
                 squares[at][lane] = weight.g;
                 scales[at][lane] = weight.s;
-                change[at][lane] = weight.w - w;
                 rate[at][lane] = r;
                 length[at][lane] += square;
             }
         }
-        add_to_average(tile, slot, example, &change);
         each_lane::<G>(|g, lane| {
             // Those that learn nothing have no rate, as it might be infinite.
             let learns = slopes[g][lane] > 0.0;
@@ -158,7 +154,7 @@ fn steps<const G: usize>(
     u
 }
 
-/// Adds the steps to the weights and to the average sums.
+/// Adds the steps to the weights.
 #[inline(always)]
 fn apply<const G: usize>(
     tile: &mut Tile,
@@ -166,37 +162,13 @@ fn apply<const G: usize>(
     u: &[Lanes; G],
     rates: &[[Lanes; G]],
 ) {
-    let shrink = example.params.shrink;
-    let constant = example.slots.len().saturating_sub(1);
-    for (i, (&slot, &x)) in example.slots.iter().zip(example.values).enumerate() {
-        // Stored weights are those in use divided by `shrink`.
-        let x = if i == constant { x } else { x / shrink };
-        let mut change = [[0.0f32; LANES]; G];
+    let features = example.slots.iter().zip(example.values);
+    for ((&slot, &x), rates) in features.zip(rates) {
         let weights = row_mut::<G>(tile.weights.to_mut(), slot);
         for g in 0..G {
             for lane in 0..LANES {
-                change[g][lane] = bounded_change(u[g][lane] * (x * rates[i][g][lane]));
-                weights[g][lane] += change[g][lane];
+                weights[g][lane] += bounded_change(u[g][lane] * (x * rates[g][lane]));
             }
         }
-        add_to_average(tile, slot, example, &change);
     }
-}
-
-/// Adds the change of the weights of `slot` to the average sums.
-#[inline(always)]
-fn add_to_average<const G: usize>(
-    tile: &mut Tile,
-    slot: u32,
-    example: &Example<'_>,
-    change: &[Lanes; G],
-) {
-    if tile.average_sums.is_empty() {
-        return;
-    }
-    let factor = example.params.average_factor;
-    let sums = row_mut::<G>(tile.average_sums.to_mut(), slot);
-    each_lane::<G>(|g, lane| {
-        sums[g][lane] = bounded_by(LARGEST, sums[g][lane] + factor * change[g][lane]);
-    });
 }

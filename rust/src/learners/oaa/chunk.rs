@@ -33,8 +33,6 @@ pub(super) struct StepParams {
     pub average_factor: f32,
     /// What scores are clamped to, if anything ("nag").
     pub span: Option<Span>,
-    /// By what factor all weights are to be shrunk (l2).
-    pub shrink: f32,
 }
 
 impl StepParams {

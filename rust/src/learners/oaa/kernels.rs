@@ -7,7 +7,7 @@
 //! scores, takes one example after the other, each through all tiles.
 
 use super::chunk::{Chunk, Example};
-use super::tile::{each_lane, for_groups, row, row_mut, Averaging, Lanes, Tile};
+use super::tile::{averaged, each_lane, for_groups, row, row_mut, Lanes, Tile};
 use crate::data::RaggedRows;
 use crate::linear::loss::{descend, softmax};
 use crate::linear::{bounded_score, Loss};
@@ -33,20 +33,11 @@ fn sums<const G: usize>(weights: &[f32], slots: &[u32], values: &[f32]) -> [Lane
     sums
 }
 
-/// Scores of an example as the weights stand: the constant's, which is last, is not shrunk.
+/// Scores of an example as the weights stand.
 #[inline(always)]
 pub(super) fn scores<const G: usize>(weights: &[f32], example: &Example<'_>) -> [Lanes; G] {
-    let (Some((&constant, slots)), Some((&one, values))) =
-        (example.slots.split_last(), example.values.split_last())
-    else {
-        return [[0.0; LANES]; G];
-    };
-    let shrink = example.params.shrink;
-    let mut scores = sums::<G>(weights, slots, values);
-    let constant = row::<G>(weights, constant);
-    each_lane::<G>(|g, lane| {
-        scores[g][lane] = bounded_score(shrink * scores[g][lane] + one * constant[g][lane]);
-    });
+    let mut scores = sums::<G>(weights, example.slots, example.values);
+    each_lane::<G>(|g, lane| scores[g][lane] = bounded_score(scores[g][lane]));
     scores
 }
 
@@ -107,9 +98,9 @@ fn write_sums<const G: usize>(weights: &[f32], row: (&[u32], &[f32]), out: &mut 
 
 dispatched! {
     /// [`score_rows`] by the weights that [`Tile::prediction_weights`] would make of a tile's.
-    pub(super) fn score_rows_averaged(tile: &Tile, averaging: Averaging, rows: &RaggedRows, out: &mut [f32]) {
+    pub(super) fn score_rows_averaged(tile: &Tile, share: f32, rows: &RaggedRows, out: &mut [f32]) {
         for (i, out) in out.chunks_exact_mut(tile.width()).enumerate() {
-            for_groups!(tile.groups, write_averaged_sums(tile, averaging, rows.row(i), out));
+            for_groups!(tile.groups, write_averaged_sums(tile, share, rows.row(i), out));
         }
     }
 }
@@ -117,51 +108,17 @@ dispatched! {
 #[inline(always)]
 fn write_averaged_sums<const G: usize>(
     tile: &Tile,
-    averaging: Averaging,
+    share: f32,
     (slots, values): (&[u32], &[f32]),
     out: &mut [f32],
 ) {
     let mut sums = [[0.0; LANES]; G];
-    // The constant is the last.
-    let n_shrunk = slots.len() - usize::from(slots.last() == Some(&Averaging::CONSTANT));
-    let (shrunk, constant) = slots.split_at(n_shrunk);
-    let (of_shrunk, of_constant) = values.split_at(n_shrunk);
-    let weights = &tile.weights;
-    match averaging.share {
-        Some(share) if averaging.shrinks() => {
-            let averaged = |w, u| Averaging::averaged(w, u, share);
-            let both = |w, u| averaging.shrunk(averaged(w, u));
-            add_products(
-                &mut sums,
-                weights,
-                &tile.average_sums,
-                (shrunk, of_shrunk),
-                both,
-            );
-            let row = (constant, of_constant);
-            add_products(&mut sums, weights, &tile.average_sums, row, averaged);
-        }
-        Some(share) => {
-            let averaged = |w, u| Averaging::averaged(w, u, share);
-            add_products(
-                &mut sums,
-                weights,
-                &tile.average_sums,
-                (slots, values),
-                averaged,
-            );
-        }
-        None => {
-            let alone = |w, _| averaging.shrunk(w);
-            add_products(&mut sums, weights, weights, (shrunk, of_shrunk), alone);
-            add_products(
-                &mut sums,
-                weights,
-                weights,
-                (constant, of_constant),
-                |w, _| w,
-            );
-        }
+    for (&slot, &x) in slots.iter().zip(values) {
+        let weights = row::<G>(&tile.weights, slot);
+        let average_sums = row::<G>(&tile.average_sums, slot);
+        each_lane::<G>(|g, lane| {
+            sums[g][lane] += x * averaged(weights[g][lane], average_sums[g][lane], share);
+        });
     }
     write(sums, out);
 }
@@ -171,24 +128,6 @@ fn write_averaged_sums<const G: usize>(
 fn write<const G: usize>(mut sums: [Lanes; G], out: &mut [f32]) {
     each_lane::<G>(|g, lane| sums[g][lane] = bounded_score(sums[g][lane]));
     out.copy_from_slice(sums.as_flattened());
-}
-
-/// Adds to the sums a row's values times what `read` makes of a weight and the number beside it in
-/// another plane.
-#[inline(always)]
-fn add_products<const G: usize>(
-    sums: &mut [Lanes; G],
-    weights: &[f32],
-    beside: &[f32],
-    (slots, values): (&[u32], &[f32]),
-    read: impl Fn(f32, f32) -> f32,
-) {
-    let mut added = *sums;
-    for (&slot, &x) in slots.iter().zip(values) {
-        let (weights, beside) = (row::<G>(weights, slot), row::<G>(beside, slot));
-        each_lane::<G>(|g, lane| added[g][lane] += x * read(weights[g][lane], beside[g][lane]));
-    }
-    *sums = added;
 }
 
 /// The best class of example `i` over some tiles, the lowest of equals.
@@ -291,7 +230,6 @@ fn saturation(a: f32) -> f32 {
 /// Groups of classes without a step, most of them, are left alone.
 #[inline(always)]
 fn apply<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[Lanes; G]) {
-    let averages = !tile.average_sums.is_empty();
     let limit = example.params.limit;
     let u = &map_lanes(u, |u| limit.shorten(u));
     for g in 0..G {
@@ -306,15 +244,13 @@ fn apply<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[Lanes; G])
                 w[lane] += d * u[g][lane];
             }
         }
-        if averages {
-            let factor = example.params.average_factor;
-            let sums = tile.average_sums.to_mut();
-            for (&slot, &d) in example.slots.iter().zip(example.direction) {
-                let d = factor * d;
-                let sum = &mut row_mut::<G>(sums, slot)[g];
-                for lane in 0..LANES {
-                    sum[lane] += d * u[g][lane];
-                }
+        let factor = example.params.average_factor;
+        let sums = tile.average_sums.to_mut();
+        for (&slot, &d) in example.slots.iter().zip(example.direction) {
+            let d = factor * d;
+            let sum = &mut row_mut::<G>(sums, slot)[g];
+            for lane in 0..LANES {
+                sum[lane] += d * u[g][lane];
             }
         }
     }

@@ -1,20 +1,20 @@
 //! The learner: its parts, its file, and what it adds to the
 //! [`OnlineModel`](crate::model::OnlineModel) around it.
 
+use std::ops::Range;
+
 use super::kernels::best_of_tiles;
 use super::predict::TilePredictor;
 use super::pruned::PrunedWeights;
 use super::tile::{self, Tile};
-use super::training::Oaa;
-use super::{prune, Params};
+use super::training::{check_memory, Oaa, MAX_DENSE_BYTES};
+use super::{class_blocks, Params};
 use crate::control::Control;
-use crate::data::{Batch, Preparation, RowBuffer, Scaling};
+use crate::data::{Batch, Preparation};
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Flat, Nest, Persist, Record, Report};
 use crate::linear::{AlignedRow, NagTotals};
-use crate::memory;
 use crate::model::{block_rows, Learning, Member, OnlineLearner, PredictOptions, Schedule, Start};
-use crate::simd::LANES;
 use crate::threads::Lent;
 
 /// The totals of lanes without a class, which a new class may take over; files had none once.
@@ -25,45 +25,6 @@ const MAX_BLOCK_ROWS: usize = 256;
 
 /// What a row costs beside its values, and a value beside the classes, in products.
 const OVERHEAD_PRODUCTS: usize = 16;
-
-/// Refuses weights for which there is no memory.
-pub(super) fn check_memory(params: &Params, start: &Start<'_>) -> Result<()> {
-    let (n_classes, preparation, rows) = (start.n_classes, start.preparation, &start.batch.rows);
-    let is_pruned = params.prune.is_some() && start.is_all;
-    // Early stopping holds a copy of the best pass.
-    let copies = 1 + usize::from(params.early_stopping && start.is_all && params.n_passes > 1);
-    let needed = |n_columns: usize| {
-        let classes = n_classes.next_multiple_of(LANES) * Tile::n_planes(params) * copies;
-        let dense = classes
-            .saturating_mul(n_columns)
-            .saturating_mul(size_of::<f32>());
-        let most = if is_pruned {
-            prune::MAX_DENSE_BYTES
-        } else {
-            usize::MAX
-        };
-        dense.min(most)
-    };
-    let mut n_columns = preparation.width();
-    if memory::fits(needed(n_columns)) {
-        return Ok(());
-    }
-    if preparation.scaling() != Scaling::Standard {
-        // Only columns that occur have weights.
-        let (mut row, mut seen) = (RowBuffer::default(), vec![false; n_columns]);
-        for i in start.batch.present() {
-            preparation.read(rows, i as usize, &mut row);
-            row.columns
-                .iter()
-                .for_each(|&column| seen[column as usize] = true);
-        }
-        n_columns = seen.into_iter().filter(|&is_seen| is_seen).count();
-    }
-    let what = format!("one-against-all's weights of {n_classes} classes x {n_columns} features");
-    let instead = "prune= holds few of them, n_bits= hashes features into fewer, and \
-                   LdSMClassifier, RecallTreeClassifier and LOMTreeClassifier do without";
-    memory::check(needed(n_columns), &what, instead)
-}
 
 impl OnlineLearner for Oaa {
     const KIND: &'static str = "oaa";
@@ -114,8 +75,8 @@ impl OnlineLearner for Oaa {
         let Some(threshold) = member.learner.params.prune else {
             return Ok(false);
         };
-        let (threshold, resources) = (threshold as f32, (n_threads, prune::MAX_DENSE_BYTES));
-        prune::fit(member, schedule, batch, threshold, resources, control)?;
+        let (threshold, resources) = (threshold as f32, (n_threads, MAX_DENSE_BYTES));
+        class_blocks::fit(member, schedule, batch, threshold, resources, control)?;
         Ok(true)
     }
 
@@ -135,13 +96,13 @@ impl OnlineLearner for Oaa {
     }
 
     fn freeze(&self, control: &Control) -> Result<Option<Vec<AlignedRow<f32>>>> {
-        let averaging = self.preparer.averaging();
-        if self.tiles.is_empty() || averaging.is_none() {
+        let share = self.preparer.average_share();
+        if self.tiles.is_empty() || share.is_none() {
             return Ok(None);
         }
         let weights = self.tiles.iter().map(|tile| {
             control.check()?;
-            Ok(tile.prediction_weights(averaging))
+            Ok(tile.prediction_weights(share))
         });
         weights.collect::<Result<_>>().map(Some)
     }
@@ -170,7 +131,7 @@ impl OnlineLearner for Oaa {
     fn freeze_rows(&self) -> usize {
         /// Values of a row, about: freezing computes the weights of all slots.
         const VALUES: usize = 32;
-        if self.tiles.is_empty() || self.preparer.averaging().is_none() {
+        if self.tiles.is_empty() || self.preparer.average_share().is_none() {
             return 0;
         }
         self.preparer.slots.len().div_ceil(VALUES)
@@ -214,7 +175,8 @@ impl OnlineLearner for Oaa {
         if let Some(pruned) = &self.pruned {
             return Nest::put(pruned, "pruned", bundle);
         }
-        let masks = tile::by_class(&self.tiles, self.n_classes, |tile| &tile.unseen_mask);
+        let n_classes = tile::classes(&self.tiles, self.n_classes).len();
+        let masks = tile::by_class(&self.tiles, n_classes, |tile| &tile.unseen_mask);
         let seen: Vec<bool> = masks.iter().map(|&mask| mask == 0.0).collect();
         bool::put(seen.iter(), "seen", bundle);
         for (at, name) in Tile::PLANES.into_iter().enumerate() {
@@ -222,7 +184,7 @@ impl OnlineLearner for Oaa {
             bundle.put(name, planes.concat());
         }
         let totals = tile::by_class(&self.tiles, usize::MAX, |tile| &tile.totals);
-        let (totals, spare) = totals.split_at(totals.len().min(self.n_classes));
+        let (totals, spare) = totals.split_at(totals.len().min(n_classes));
         NagTotals::put(totals.iter(), "totals", bundle);
         NagTotals::put(spare.iter(), SPARE_TOTALS, bundle);
     }
@@ -234,13 +196,50 @@ impl OnlineLearner for Oaa {
         for_prediction: bool,
         bundle: &mut Bundle,
     ) -> Result<Self> {
-        let is_pruned: bool = bundle.take_meta("is_pruned")?;
+        let is_pruned = bundle.meta().get("is_pruned") == Some(&true.into());
         // First of all: nothing as large as K is made unless the file is.
         let of_each_class = if is_pruned { "pruned/biases" } else { "seen" };
         if bundle.arrays().get(of_each_class).map(Array::len) != Some(n_classes) {
             return Err(bundle.damaged(format_args!("it does not have {n_classes} classes")));
         }
-        let mut oaa = Self::of_width(params, n_classes, preparation.width());
+        let mut tiles = Vec::new();
+        if !is_pruned {
+            let n_of = |name: &str| bundle.arrays().get(name).map_or(0, Array::len);
+            tiles = Tile::for_classes(n_classes, params);
+            // A model that has grown keeps a lane to spare.
+            let n_lanes: usize = tiles.iter().map(Tile::width).sum();
+            if n_of("weights") > n_lanes * n_of("columns") {
+                tiles = Tile::with_spare_lane(n_classes, params);
+            }
+        }
+        let width = preparation.width();
+        Self::take_tiles(
+            params,
+            (0..n_classes, n_classes),
+            width,
+            tiles,
+            for_prediction,
+            bundle,
+        )
+    }
+}
+
+impl Oaa {
+    /// What was stored of the classes `of_block` of all `n_classes`: of these `tiles`, which have
+    /// learned nothing, or pruned.
+    pub(super) fn take_tiles(
+        params: &Params,
+        (of_block, n_classes): (Range<usize>, usize),
+        width: usize,
+        tiles: Vec<Tile>,
+        for_prediction: bool,
+        bundle: &mut Bundle,
+    ) -> Result<Self> {
+        let mut oaa = Self {
+            tiles,
+            ..Self::without_tiles(params, n_classes, width)
+        };
+        let is_pruned: bool = bundle.take_meta("is_pruned")?;
         oaa.preparer.fill(bundle)?;
         let columns: Vec<u32> = bundle.take("columns")?;
         if !oaa.preparer.slots.insert_all(&columns) {
@@ -251,22 +250,11 @@ impl OnlineLearner for Oaa {
         }
         if is_pruned {
             let mut inner = bundle.unnest("pruned")?;
-            oaa.pruned = Some(PrunedWeights::take(
-                &mut inner,
-                0..n_classes,
-                columns.len(),
-            )?);
-            oaa.tiles = Vec::new();
+            oaa.pruned = Some(PrunedWeights::take(&mut inner, of_block, columns.len())?);
             return Ok(oaa);
         }
-        let seen = bool::take(Some(n_classes), "seen", bundle)?;
+        let seen = bool::take(Some(of_block.len()), "seen", bundle)?;
         let n_slots = columns.len();
-        // A model that has grown keeps a lane to spare.
-        let n_lanes = |tiles: &[Tile]| tiles.iter().map(Tile::width).sum::<usize>();
-        let n_weights = bundle.arrays().get("weights").map(Array::len);
-        if n_weights > Some(n_lanes(&oaa.tiles) * n_slots) {
-            oaa.tiles = Tile::with_spare_lane(n_classes, params);
-        }
         if for_prediction {
             oaa.tiles.iter_mut().for_each(Tile::forget_state);
         }
@@ -288,7 +276,7 @@ impl OnlineLearner for Oaa {
         let unseen: Vec<f32> = unseen.collect();
         tile::set_by_class(&mut oaa.tiles, &unseen, |tile| &mut tile.unseen_mask);
         let has_totals = oaa.preparer.span.is_some() && !for_prediction;
-        let n_totals = if has_totals { n_classes } else { 0 };
+        let n_totals = if has_totals { of_block.len() } else { 0 };
         let mut totals = NagTotals::take(Some(n_totals), "totals", bundle)?;
         if bundle.arrays().contains_key(&format!("{SPARE_TOTALS}.t")) {
             totals.extend(NagTotals::take(None, SPARE_TOTALS, bundle)?);

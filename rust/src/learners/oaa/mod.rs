@@ -14,8 +14,7 @@
 //! | `training` | the learner, chunk by chunk; new classes |
 //! | `learner` | what it adds to the model around it, and its file |
 //! | `pruned` | weights held sparsely, for prediction |
-//! | `prune` | learning some tiles after others, each of which is pruned when it is done |
-//! | `class_blocks` | training by blocks of classes, on many machines |
+//! | `class_blocks` | training by blocks of classes: on many machines, or one after the other to be pruned |
 //! | `predict` | answers for a block of rows |
 
 // Kernels have to become part of the function whose instruction set they are compiled for.
@@ -29,7 +28,6 @@ mod learner;
 mod params;
 mod predict;
 mod preparer;
-mod prune;
 mod pruned;
 #[cfg(test)]
 mod tests;
@@ -37,6 +35,6 @@ mod tile;
 mod training;
 
 pub use class_blocks::ClassBlock;
-pub use params::{AutoWord, Average, OaaLoss, Params};
+pub use params::{OaaLoss, Params};
 pub use predict::TilePredictor;
 pub use training::Oaa;

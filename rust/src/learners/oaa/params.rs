@@ -1,12 +1,9 @@
 //! The parameters, and what follows from them.
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
 use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::linear::{Loss, Optimizer};
-use crate::params::{ParamValue, Range};
+use crate::params::Range;
 use crate::{choices, params};
 
 choices! {
@@ -41,32 +38,6 @@ impl OaaLoss {
     }
 }
 
-/// Whether predictions use an average of the weights.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Average {
-    /// Yes or no.
-    Chosen(bool),
-    /// Yes, but for "nag", which follows Vowpal Wabbit.
-    Auto(AutoWord),
-}
-
-choices! {
-    /// The word "auto".
-    pub enum AutoWord {
-        /// "auto"
-        Auto = "auto",
-    }
-}
-
-impl ParamValue for Average {
-    const KIND: &'static str = "choice";
-
-    fn choices() -> Vec<Value> {
-        vec!["auto".into(), true.into(), false.into()]
-    }
-}
-
 params! {
     /// Every parameter. The Python class documents them for users.
     pub struct Params online(5) check check_together {
@@ -76,11 +47,6 @@ params! {
         optimizer: Optimizer = Optimizer::Pn;
         /// Step size; none: the optimizer's own default.
         learning_rate: Option<f64> = None, Range::POSITIVE;
-        /// Whether predictions use averaged weights.
-        average: Average = Average::Auto(AutoWord::Auto);
-        /// Every example shrinks each weight by this share times the step size.
-        /// From 1 on a step would throw the weights to the other side.
-        l2: f64 = 0.0, Range::from(0.0).below(1.0);
         /// Wrong classes to learn per example, each with the weight of K/`n_negatives`;
         /// none: all of them, with weight 1.
         n_negatives: Option<u32> = None, Range::COUNT;
@@ -132,17 +98,10 @@ impl Params {
         Ok(())
     }
 
-    /// Whether a weight carries sums of its own; the rate then falls by itself.
+    /// Whether a weight carries sums of its own: the rate then falls by itself, and predictions use
+    /// the last weights as Vowpal Wabbit's do. With "pn" they use an average.
     pub(super) fn is_adaptive(&self) -> bool {
         self.optimizer == Optimizer::Nag
-    }
-
-    /// Whether predictions use averaged weights.
-    pub fn averages(&self) -> bool {
-        match self.average {
-            Average::Chosen(chosen) => chosen,
-            Average::Auto(_) => self.optimizer != Optimizer::Nag,
-        }
     }
 
     /// The learning rate in use. The defaults were the best compromise on

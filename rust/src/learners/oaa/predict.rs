@@ -5,7 +5,7 @@
 
 use super::kernels::{score_rows, score_rows_averaged};
 use super::pruned::PrunedWeights;
-use super::tile::{Averaging, Tile};
+use super::tile::Tile;
 use super::Oaa;
 use crate::control::Control;
 use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
@@ -33,8 +33,8 @@ enum PredictionWeights<'a> {
     Tiles,
     /// Made of them beforehand.
     Frozen(&'a [AlignedRow<f32>]),
-    /// To be made of them as they are read.
-    Averaged(Averaging),
+    /// To be made of them as they are read, with this share of the average sums.
+    Averaged(f32),
 }
 
 impl<'a> TilePredictor<'a> {
@@ -46,7 +46,10 @@ impl<'a> TilePredictor<'a> {
         let weights = match frozen {
             Some(Some(weights)) => PredictionWeights::Frozen(weights),
             Some(None) => PredictionWeights::Tiles,
-            None => PredictionWeights::Averaged(member.learner.preparer.averaging()),
+            None => {
+                let share = member.learner.preparer.average_share();
+                share.map_or(PredictionWeights::Tiles, PredictionWeights::Averaged)
+            }
         };
         Self {
             preparation: &member.preparation,
@@ -81,8 +84,8 @@ impl<'a> TilePredictor<'a> {
                 PredictionWeights::Frozen(all) => {
                     score_rows(&all[number], tile.groups, rows, scores);
                 }
-                PredictionWeights::Averaged(averaging) => {
-                    score_rows_averaged(tile, averaging, rows, scores);
+                PredictionWeights::Averaged(share) => {
+                    score_rows_averaged(tile, share, rows, scores);
                 }
             }
             if let Some(span) = self.oaa.preparer.span {

@@ -2,7 +2,7 @@
 //! on the class is computed here, once, in the order of the examples.
 
 use super::chunk::{Chunk, FeatureSlots, NegativeSampler, PolynomialAverage, StepParams};
-use super::tile::{Averaging, Tile};
+use super::tile::Tile;
 use super::Params;
 use crate::data::RowBuffer;
 use crate::error::{Error, Result};
@@ -18,37 +18,6 @@ const MAX_EXAMPLES: usize = 512;
 /// learned in well under a second whatever the number of classes.
 const MAX_PRODUCTS: usize = 1 << 28;
 
-/// Below this the common factor of all weights is multiplied into them.
-const MIN_SHRINK: f64 = 1e-6;
-
-/// Common factors to be multiplied into the tiles' numbers, where there are any.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Rescaling {
-    /// Of weights and average sums but those of the constant.
-    weights: Option<f32>,
-    /// Of all average sums.
-    average_sums: Option<f32>,
-}
-
-impl Rescaling {
-    fn apply(self, tiles: &mut [Tile]) {
-        if let Some(factor) = self.weights {
-            for tile in &mut *tiles {
-                let width = tile.width();
-                // The constant's row, the first, is not shrunk.
-                for plane in [&mut tile.weights, &mut tile.average_sums] {
-                    let weights = plane.to_mut().iter_mut();
-                    weights.skip(width).for_each(|w| *w *= factor);
-                }
-            }
-        }
-        if let Some(factor) = self.average_sums {
-            let sums = tiles.iter_mut().flat_map(|tile| tile.average_sums.to_mut());
-            sums.for_each(|u| *u *= factor);
-        }
-    }
-}
-
 /// The state of the learner that all classes share.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ExamplePreparer {
@@ -58,19 +27,16 @@ pub(super) struct ExamplePreparer {
     /// Passes done, with fractions.
     pub passes: f64,
     pub average: PolynomialAverage,
-    /// By what factor all weights are to be shrunk (l2).
-    pub shrink: f64,
     /// Scores are clamped to the span of the labels learned so far ("nag").
     pub span: Option<Span>,
     pub sampler: NegativeSampler,
-    /// What the tiles are still to be multiplied by.
-    rescaling: Rescaling,
+    /// What the tiles' average sums are still to be multiplied by.
+    rescaling: Option<f32>,
 }
 
 persist!(ExamplePreparer {
     Meta passes;
     Meta average;
-    Meta shrink;
     Meta span;
     Meta importance = preconditioner.total;
     Meta sampler_position = sampler.position;
@@ -88,10 +54,9 @@ impl ExamplePreparer {
             preconditioner: Preconditioner::new(Power::Quarter, 0),
             passes: 0.0,
             average: PolynomialAverage::default(),
-            shrink: 1.0,
             span: (params.optimizer == Optimizer::Nag).then(Span::default),
             sampler: NegativeSampler::new(params.n_negatives, n_classes, params.seed),
-            rescaling: Rescaling::default(),
+            rescaling: None,
         }
     }
 
@@ -104,9 +69,11 @@ impl ExamplePreparer {
             && self.preconditioner.width() == if is_pn { self.slots.len() } else { 0 }
     }
 
-    /// What makes the weights to predict with of those to learn with.
-    pub fn averaging(&self) -> Averaging {
-        Averaging::new(self.average.total(), self.shrink as f32)
+    /// The share of the average sums that is taken off the weights to predict with, where these are
+    /// averaged.
+    pub fn average_share(&self) -> Option<f32> {
+        let total = self.average.total();
+        (total > 0.0).then(|| total.recip() as f32)
     }
 
     /// For prediction only, beside weights that are those to predict with.
@@ -114,34 +81,24 @@ impl ExamplePreparer {
         Self {
             preconditioner: Preconditioner::new(Power::Quarter, 0),
             average: PolynomialAverage::default(),
-            shrink: 1.0,
             ..self.clone()
         }
     }
 
-    /// Takes common factors out of the tiles' numbers before these leave the range of floats; to be
-    /// followed by [`rescale_tiles`](Self::rescale_tiles).
-    fn rescale(&mut self) {
-        if self.shrink < MIN_SHRINK {
-            self.rescaling.weights = Some(self.shrink as f32);
-            self.shrink = 1.0;
-        }
-        self.rescaling.average_sums = self.average.rescale();
-    }
-
-    /// Multiplies the tiles' numbers by what was taken out of them, before they learn the next
+    /// Multiplies the tiles' average sums by what was taken out of them, before they learn the next
     /// chunk.
     pub fn rescale_tiles(&mut self, tiles: &mut [Tile]) {
-        std::mem::take(&mut self.rescaling).apply(tiles);
+        if let Some(factor) = self.rescaling.take() {
+            let sums = tiles.iter_mut().flat_map(|tile| tile.average_sums.to_mut());
+            sums.for_each(|u| *u *= factor);
+        }
     }
 
     /// What numbers that were restored are not.
     fn check_stored(&self) -> Result<()> {
         self.preconditioner.check_sums()?;
-        let is_sound = is_count(&self.passes)
-            && self.average.is_sound()
-            && (MIN_SHRINK * MIN_SHRINK / 2.0..=1.0).contains(&self.shrink);
-        let error = || Error::data("passes, averages or regularization are out of range");
+        let is_sound = is_count(&self.passes) && self.average.is_sound();
+        let error = || Error::data("passes or averages are out of range");
         is_sound.then_some(()).ok_or_else(error)
     }
 
@@ -161,12 +118,11 @@ impl ExamplePreparer {
         if order.is_empty() {
             return;
         }
-        self.rescale();
+        self.rescaling = self.average.rescale();
         let mut row = RowBuffer::default();
         let (mut direction, mut labels, mut negatives) = (Vec::new(), Vec::new(), Vec::new());
         for &i in order {
-            let is_full = chunk.rows.len() == MAX_EXAMPLES || chunk.rows.n_values() > max_values;
-            if is_full || self.shrink < MIN_SHRINK {
+            if chunk.rows.len() == MAX_EXAMPLES || chunk.rows.n_values() > max_values {
                 break;
             }
             let i = i as usize;
@@ -179,7 +135,12 @@ impl ExamplePreparer {
                 *column = self.slots.get_or_insert(*column);
             }
             let importance = batch.weight(i);
-            self.step_direction(params, &row, importance, &mut direction);
+            // A step moves the score by its length. "nag" has a direction for each class.
+            if !params.is_adaptive() {
+                self.preconditioner.widen(self.slots.len());
+                self.preconditioner
+                    .direction(&row, importance, &mut direction);
+            }
             batch.targets.read(i, &mut labels);
             self.sampler.draw(&labels, &mut negatives);
             // The rate of "nag" is divided by sums of gradients as it is.
@@ -196,48 +157,15 @@ impl ExamplePreparer {
                 limit: StepLimit::new(&direction, average_factor),
                 average_factor,
                 span: self.span,
-                shrink: self.shrink as f32,
             };
             chunk.push(&row, &direction, &labels, &negatives, step_params);
             self.passes += learning.clock;
-            if params.averages() {
+            if !params.is_adaptive() {
                 self.average.advance();
             }
-            self.regularize(params, eta * f64::from(importance));
             if let Some(span) = &mut self.span {
                 widen(span, params.loss.single(), labels.len(), chunk.n_classes);
             }
-        }
-    }
-
-    /// Replaces `direction` by that of a step along a row of slots: a step moves the score by its
-    /// length. "nag" has a direction for each class, and none here.
-    fn step_direction(
-        &mut self,
-        params: &Params,
-        row: &RowBuffer,
-        importance: f32,
-        direction: &mut Vec<f32>,
-    ) {
-        if params.optimizer == Optimizer::Nag {
-            return;
-        }
-        self.preconditioner.widen(self.slots.len());
-        self.preconditioner.direction(row, importance, direction);
-        if self.shrink < 1.0 {
-            // Stored weights are those in use divided by `shrink`; the constant is
-            // not shrunk.
-            let factor = self.shrink.recip() as f32;
-            let n = direction.len().saturating_sub(1);
-            direction[..n].iter_mut().for_each(|d| *d *= factor);
-        }
-    }
-
-    /// Shrinks all weights after a step of this size.
-    fn regularize(&mut self, params: &Params, step: f64) {
-        if params.l2 > 0.0 {
-            // e^-a where 1 - a could turn the sign.
-            self.shrink *= (-params.l2 * step).exp().max(MIN_SHRINK);
         }
     }
 }

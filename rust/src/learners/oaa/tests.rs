@@ -139,7 +139,6 @@ fn vector_steps_are_the_steps_of_the_loss() {
         for rate in [1e-9, 0.3, 2.0] {
             let params = Params {
                 learning_rate: Some(rate),
-                average: Average::Chosen(false),
                 scaling: Scaling::None,
                 ..params(loss, Optimizer::Pn)
             };
@@ -175,6 +174,26 @@ fn vector_steps_are_the_steps_of_the_loss() {
             }
         }
     }
+}
+
+/// Scores by the weights as they are, not averaged.
+fn last_scores(model: &Model, rows: &Rows<'_>) -> Vec<f32> {
+    let member = &model.members()[0];
+    let mut row = RowBuffer::default();
+    let mut all = Vec::new();
+    for i in 0..rows.n_rows() {
+        member.preparation.read(rows, i, &mut row);
+        member.learner.preparer.slots.translate(&mut row);
+        for tile in &member.learner.tiles {
+            let products = |k: usize| {
+                let features = row.columns.iter().zip(&row.values);
+                features.map(move |(&slot, x)| x * tile.weights[slot as usize * tile.width() + k])
+            };
+            let n = tile.width().min(model.n_classes() - tile.first);
+            all.extend((0..n).map(|k| products(k).sum::<f32>()));
+        }
+    }
+    all
 }
 
 fn score_of(tile: &super::tile::Tile) -> [f32; 2] {
@@ -217,9 +236,7 @@ fn learning_goes_on_after_storing_as_if_nothing_had_happened() {
     for loss in LOSSES {
         for optimizer in [Optimizer::Pn, Optimizer::Nag] {
             let mut params = Params {
-                l2: 1e-3,
                 n_negatives: Some(10),
-                average: Average::Chosen(true),
                 n_bits: (loss == OaaLoss::Hinge).then_some(4),
                 scaling: if loss == OaaLoss::Squared {
                     Scaling::Standard

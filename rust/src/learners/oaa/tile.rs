@@ -5,6 +5,8 @@
 //! learn a whole chunk of examples, with its weights in the cache, before the
 //! next tile does; the outcome is that of taking example after example.
 
+use std::ops::Range;
+
 use super::Params;
 use crate::file::Flat;
 use crate::linear::{AlignedRow, NagTotals, Optimizer};
@@ -26,9 +28,9 @@ pub(super) struct Tile {
     pub groups: usize,
     /// A row per feature slot.
     pub weights: Flat<f32>,
-    /// u of the average, as the weights; empty without averaging.
+    /// u of the average, as the weights; empty for "nag".
     pub average_sums: Flat<f32>,
-    /// Sums of squared gradients, as the weights; empty unless adaptive.
+    /// Sums of squared gradients, as the weights; empty but for "nag".
     pub squares: Flat<f32>,
     /// Largest feature sizes, as the weights; empty but for "nag".
     pub scales: Flat<f32>,
@@ -76,8 +78,8 @@ impl Tile {
             first,
             groups,
             weights: vec![params.initial_bias(); width].into(),
-            average_sums: zeros(params.averages()),
-            squares: zeros(params.is_adaptive()),
+            average_sums: zeros(!is_nag),
+            squares: zeros(is_nag),
             scales: zeros(is_nag),
             unseen_mask: vec![f32::NEG_INFINITY; width],
             totals: vec![NagTotals::default(); if is_nag { width } else { 0 }],
@@ -132,8 +134,7 @@ impl Tile {
 
     /// How many planes a tile has that are not empty.
     pub fn n_planes(params: &Params) -> usize {
-        let is_nag = params.optimizer == Optimizer::Nag;
-        1 + usize::from(params.averages()) + usize::from(params.is_adaptive()) + usize::from(is_nag)
+        2 + usize::from(params.is_adaptive())
     }
 
     /// Names of the planes, in the order of [`planes`](Self::planes).
@@ -197,66 +198,30 @@ impl Tile {
         }
     }
 
-    /// The weights to predict with; each register of them lies in one cache line.
-    pub fn prediction_weights(&self, averaging: Averaging) -> AlignedRow<f32> {
+    /// The weights to predict with, averaged if there is a [`share`](averaged); each register of
+    /// them lies in one cache line.
+    pub fn prediction_weights(&self, share: Option<f32>) -> AlignedRow<f32> {
         let mut weights = AlignedRow::from(&self.weights[..]);
-        if let Some(share) = averaging.share {
+        if let Some(share) = share {
             for (w, &u) in weights.iter_mut().zip(&self.average_sums) {
-                *w = Averaging::averaged(*w, u, share);
-            }
-        }
-        if averaging.shrinks() {
-            for w in weights.iter_mut().skip(self.width()) {
-                *w = averaging.shrunk(*w);
+                *w = averaged(*w, u, share);
             }
         }
         weights
     }
 }
 
-/// How the weights to predict with come from those that learn: averaged if there is an average,
-/// and shrunk.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Averaging {
-    /// How much of the average sums is taken off.
-    pub share: Option<f32>,
-    shrink: f32,
+/// The average of a weight with an average sum, of which `share` is taken off.
+#[inline(always)]
+pub(super) fn averaged(w: f32, average_sum: f32, share: f32) -> f32 {
+    w - average_sum * share
 }
 
-impl Averaging {
-    /// The slot of the constant feature, which is not shrunk.
-    pub const CONSTANT: u32 = 0;
-
-    /// Of an average of total `total`.
-    pub fn new(total: f64, shrink: f32) -> Self {
-        Self {
-            share: (total > 0.0).then(|| total.recip() as f32),
-            shrink,
-        }
-    }
-
-    /// Whether the weights that learn are those to predict with.
-    pub fn is_none(self) -> bool {
-        self.share.is_none() && !self.shrinks()
-    }
-
-    /// Whether weights are shrunk.
-    #[inline(always)]
-    pub fn shrinks(self) -> bool {
-        self.shrink < 1.0
-    }
-
-    /// The average of a weight with an average sum.
-    #[inline(always)]
-    pub fn averaged(w: f32, average_sum: f32, share: f32) -> f32 {
-        w - average_sum * share
-    }
-
-    /// A weight shrunk.
-    #[inline(always)]
-    pub fn shrunk(self, w: f32) -> f32 {
-        w * self.shrink
-    }
+/// The classes of `tiles`, of all `n_classes`.
+pub(super) fn classes(tiles: &[Tile], n_classes: usize) -> Range<usize> {
+    let first = tiles.first().map_or(0, |tile| tile.first);
+    let end = tiles.last().map_or(0, |tile| tile.first + tile.width());
+    first..end.min(n_classes)
 }
 
 /// The tiles' values of one each for all `n_classes`; none where the tiles have none.

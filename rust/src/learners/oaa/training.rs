@@ -17,11 +17,16 @@ use super::pruned::PrunedWeights;
 use super::tile::Tile;
 use super::{adaptive, Params};
 use crate::control::Control;
+use crate::data::{RowBuffer, Scaling};
 use crate::error::Result;
 use crate::linear::NagTotals;
 use crate::memory;
-use crate::model::Learning;
+use crate::model::{Learning, Start};
+use crate::simd::LANES;
 use crate::threads::with_threads;
+
+/// Bytes of weights that are dense at a time, about, if there are more tiles than threads.
+pub(super) const MAX_DENSE_BYTES: usize = 1 << 29;
 
 /// A one-against-all classifier that learns online.
 ///
@@ -45,10 +50,18 @@ impl Oaa {
     /// One that has learned nothing, for examples of `width` columns.
     pub(super) fn of_width(params: &Params, n_classes: usize, width: usize) -> Self {
         Self {
+            tiles: Tile::for_classes(n_classes, params),
+            ..Self::without_tiles(params, n_classes, width)
+        }
+    }
+
+    /// One that has no classes yet of the `n_classes`.
+    pub(super) fn without_tiles(params: &Params, n_classes: usize, width: usize) -> Self {
+        Self {
             params: params.clone(),
             n_classes,
             preparer: ExamplePreparer::new(params, n_classes, width),
-            tiles: Tile::for_classes(n_classes, params),
+            tiles: Vec::new(),
             pruned: None,
         }
     }
@@ -59,11 +72,11 @@ impl Oaa {
         threshold: f32,
         control: &Control,
     ) -> Result<Vec<PrunedWeights>> {
-        let averaging = self.preparer.averaging();
+        let share = self.preparer.average_share();
         let tiles = std::mem::take(&mut self.tiles).into_iter();
         let parts = tiles.map(|tile| {
             control.check()?;
-            let weights = tile.prediction_weights(averaging);
+            let weights = tile.prediction_weights(share);
             Ok(PrunedWeights::of_tile(
                 &tile,
                 &weights,
@@ -174,7 +187,7 @@ impl Oaa {
     /// Adds classes, so that there are `n_classes`.
     pub(super) fn grow_to(&mut self, n_classes: usize) -> Result<()> {
         let n_slots = self.preparer.slots.len();
-        check_memory(&self.params, &self.tiles, n_classes, n_slots)?;
+        check_growth(&self.params, &self.tiles, n_classes, n_slots)?;
         let spare = self.tiles.last().and_then(|tile| {
             let at = tile.width() - 1;
             (tile.first + at >= self.n_classes).then(|| Lane::of(tile, at))
@@ -235,8 +248,47 @@ impl Lane {
     }
 }
 
+/// Refuses weights for which there is no memory.
+pub(super) fn check_memory(params: &Params, start: &Start<'_>) -> Result<()> {
+    let (n_classes, preparation, rows) = (start.n_classes, start.preparation, &start.batch.rows);
+    let is_pruned = params.prune.is_some() && start.is_all;
+    // Early stopping holds a copy of the best pass.
+    let copies = 1 + usize::from(params.early_stopping && start.is_all && params.n_passes > 1);
+    let needed = |n_columns: usize| {
+        let classes = n_classes.next_multiple_of(LANES) * Tile::n_planes(params) * copies;
+        let dense = classes
+            .saturating_mul(n_columns)
+            .saturating_mul(size_of::<f32>());
+        let most = if is_pruned {
+            MAX_DENSE_BYTES
+        } else {
+            usize::MAX
+        };
+        dense.min(most)
+    };
+    let mut n_columns = preparation.width();
+    if memory::fits(needed(n_columns)) {
+        return Ok(());
+    }
+    if preparation.scaling() != Scaling::Standard {
+        // Only columns that occur have weights.
+        let (mut row, mut seen) = (RowBuffer::default(), vec![false; n_columns]);
+        for i in start.batch.present() {
+            preparation.read(rows, i as usize, &mut row);
+            row.columns
+                .iter()
+                .for_each(|&column| seen[column as usize] = true);
+        }
+        n_columns = seen.into_iter().filter(|&is_seen| is_seen).count();
+    }
+    let what = format!("one-against-all's weights of {n_classes} classes x {n_columns} features");
+    let instead = "prune= holds few of them, n_bits= hashes features into fewer, and \
+                   LdSMClassifier, RecallTreeClassifier and LOMTreeClassifier do without";
+    memory::check(needed(n_columns), &what, instead)
+}
+
 /// Refuses classes for whose weights there is no memory.
-fn check_memory(params: &Params, tiles: &[Tile], n_classes: usize, n_slots: usize) -> Result<()> {
+fn check_growth(params: &Params, tiles: &[Tile], n_classes: usize, n_slots: usize) -> Result<()> {
     let there: usize = tiles.iter().map(Tile::width).sum();
     let new = n_classes.saturating_sub(there);
     if new == 0 {

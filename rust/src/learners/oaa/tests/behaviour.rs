@@ -15,7 +15,6 @@ fn a_weight_of_two_is_twice_a_weight_of_one() {
         OaaLoss::Logistic,
     ] {
         let params = Params {
-            average: Average::Chosen(false),
             scale_weights: false,
             ..params(loss, Optimizer::Pn)
         };
@@ -27,8 +26,8 @@ fn a_weight_of_two_is_twice_a_weight_of_one() {
         let labels = Targets::One(Labels::new(&[1], 3).unwrap());
         let batch = Batch::new(once, labels, Some(Values::F32(&[2.0]))).unwrap();
         heavy.partial_fit(&batch, 1, None, &control()).unwrap();
-        let a = all_scores(&twice, &once, 1);
-        let b = all_scores(&heavy, &once, 1);
+        let a = last_scores(&twice, &once);
+        let b = last_scores(&heavy, &once);
         assert!((a[1] - b[1]).abs() < 1e-5, "{loss:?}: {a:?} {b:?}");
     }
 }
@@ -136,46 +135,6 @@ fn classes_never_seen_are_never_predicted() {
 }
 
 #[test]
-fn l2_makes_weights_small() {
-    let data = Data::new(400, 24, 40, 9);
-    let norm = |l2, average| {
-        let params = Params {
-            l2,
-            average: Average::Chosen(average),
-            ..params(OaaLoss::SquaredHinge, Optimizer::Pn)
-        };
-        let mut oaa = Model::create(params, 40, false).unwrap();
-        oaa.fit(&data.batch(), FitOptions::threads(1), &control())
-            .unwrap();
-        let learner = learner(&oaa);
-        let weights = learner.tiles[0].prediction_weights(learner.preparer.averaging());
-        weights[64..].iter().map(|w| w.abs()).sum::<f32>()
-    };
-    for average in [false, true] {
-        let (plain, small) = (norm(0.0, average), norm(0.01, average));
-        assert!(small < 0.8 * plain, "{plain} {small}");
-    }
-}
-
-#[test]
-fn strong_decay_never_leaves_the_floats() {
-    let data = Data::new(500, 24, 20, 10);
-    let params = Params {
-        l2: 0.5,
-        average: Average::Chosen(true),
-        ..params(OaaLoss::SquaredHinge, Optimizer::Pn)
-    };
-    let mut oaa = Model::create(params, 20, false).unwrap();
-    for _ in 0..3 {
-        oaa.partial_fit(&data.batch(), 1, None, &control()).unwrap();
-    }
-    let scores = all_scores(&oaa, &data.rows(), 1);
-    assert!(scores
-        .chunks(20)
-        .all(|row| row[..19].iter().all(|s| s.is_finite())));
-}
-
-#[test]
 fn what_is_refused_changes_nothing_and_a_stop_keeps_what_was_learned() {
     let data = Data::new(600, 24, 40, 11);
     let mut oaa = Model::create(Params::default(), 40, false).unwrap();
@@ -240,10 +199,7 @@ fn parameters_are_checked_and_stored() {
         "{\"n_passes\": 0}",
         "{\"learning_rate\": 0}",
         "{\"learning_rate\": 1e999}",
-        "{\"l2\": -1}",
-        "{\"l2\": 1}",
         "{\"n_negatives\": 0}",
-        "{\"average\": \"often\"}",
         "{\"loss\": \"softmax\", \"optimizer\": \"nag\"}",
         "{\"loss\": \"softmax\", \"n_negatives\": 3}",
         "{\"n_bits\": 32}",
@@ -252,15 +208,11 @@ fn parameters_are_checked_and_stored() {
     ] {
         assert!(Params::from_json(json).is_err(), "{json}");
     }
-    let params = Params::from_json("{\"average\": true, \"n_bits\": 9, \"l2\": 0.25}").unwrap();
+    let params = Params::from_json("{\"n_bits\": 9, \"prune\": 0.25}").unwrap();
     assert_eq!(
         Params::from_json(&serde_json::to_string(&params).unwrap()).unwrap(),
         params
     );
-    assert!(params.averages() && Params::default().averages());
-    assert!(!Params::from_json("{\"optimizer\": \"nag\"}")
-        .unwrap()
-        .averages());
     assert!(Model::create(params, 0, false).is_err());
 }
 

@@ -98,7 +98,6 @@ fn new_classes_are_what_they_would_be_had_they_been_known() {
             (OaaLoss::Squared, false),
         ] {
             let params = Params {
-                l2: if sets { 1e-4 } else { 0.0 },
                 scaling: Scaling::Row,
                 ..params(loss, optimizer)
             };

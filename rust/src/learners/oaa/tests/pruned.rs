@@ -1,7 +1,7 @@
 //! Weights that are pruned: the same as without, less those below the threshold.
 
 use super::*;
-use crate::learners::oaa::{prune, ClassBlock};
+use crate::learners::oaa::class_blocks::{self, ClassBlock};
 use crate::model::{Member, Mistakes, OnlineParams, Start};
 
 /// All weights but zeros are above it.
@@ -29,12 +29,8 @@ pub(super) fn all_params() -> Vec<Params> {
         of(OaaLoss::SquaredHinge, Optimizer::Pn),
         of(OaaLoss::Squared, Optimizer::Nag),
         of(OaaLoss::Logistic, Optimizer::Pn),
+        of(OaaLoss::Hinge, Optimizer::Pn),
         Params {
-            average: Average::Chosen(false),
-            ..of(OaaLoss::Hinge, Optimizer::Pn)
-        },
-        Params {
-            l2: 1e-3,
             n_negatives: Some(5),
             ..of(OaaLoss::SquaredHinge, Optimizer::Pn)
         },
@@ -89,7 +85,7 @@ fn how_many_tiles_learn_at_a_time_makes_no_difference() {
         };
         assert_eq!(member.learner.tiles.len(), 3);
         let schedule = params.schedule();
-        prune::fit(&mut member, &schedule, &batch, 0.01, (1, 0), &control()).unwrap();
+        class_blocks::fit(&mut member, &schedule, &batch, 0.01, (1, 0), &control()).unwrap();
         assert_eq!(member.learner.pruned, learner(&model).pruned);
         assert_eq!(member.learner.preparer, learner(&model).preparer);
         assert_eq!(member.progress, model.members()[0].progress);
