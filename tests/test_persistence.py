@@ -144,7 +144,10 @@ def test_label_sets_come_back_in_their_form(form, tmp_path):
 def test_feature_names_and_settings_are_kept(tmp_path):
     frame = pd.DataFrame(X.toarray(), columns=[f"f{at}" for at in range(X.shape[1])])
     model = xmtree.OAAClassifier(
-        n_negatives=np.int64(3), learning_rate=np.float32(0.5), random_state=np.random.RandomState(1), n_jobs=2
+        n_negatives=np.int64(3),
+        learning_rate=np.float32(0.5),
+        random_state=np.random.RandomState(1),
+        n_jobs=2,
     ).fit(frame, Y)
     again = through_file(model, tmp_path / "model")
     np.testing.assert_array_equal(again.feature_names_in_, model.feature_names_in_)
