@@ -1,4 +1,4 @@
-"""TextClassifier beside pipelines by hand, on texts; writes the tables of docs/experiments/text.md.
+"""TextClassifier beside pipelines by hand, on texts; prints a table.
 
     python docs/experiments/scripts/text_accuracy.py DATA [NAME...]
 
@@ -25,8 +25,6 @@ from sklearn.svm import LinearSVC
 from xmtree import LdSMClassifier, OAAClassifier, TextClassifier, pipeline_topk
 from xmtree.datasets import load_xmc
 
-PAGE = Path(__file__).parents[1] / "text.md"
-BEGIN, END = "<!-- text_accuracy.py: begin -->\n", "<!-- text_accuracy.py: end -->\n"
 SEEDS = range(3)
 #: A word that no training text has: it stands where a test text goes on elsewhere.
 GAP = "ƣ"
@@ -235,13 +233,10 @@ def main():
     data, wanted = Path(sys.argv[1]), sys.argv[2:]
     makers = {name: partial(stored_table, data, name) for name in (*PAIRS, *WORDS)}
     makers |= {"novels": partial(novels_table, data), "length": partial(length_table, data)}
-    before, rest = PAGE.read_text().split(BEGIN)
-    known, after = rest.split(END)
-    rows = ["| data set | features and learner | held out | test |", "|---|---|---|---|"]
+    print("| data set | features and learner | held out | test |", "|---|---|---|---|", sep="\n")
     for name, maker in makers.items():
-        old = [row for row in known.splitlines() if row.startswith(f"| {name}")]
-        rows += maker() if not wanted or name in wanted else old
-    PAGE.write_text(before + BEGIN + "\n".join(rows) + "\n" + END + after)
+        if not wanted or name in wanted:
+            print(*maker(), sep="\n")
 
 
 if __name__ == "__main__":
