@@ -80,11 +80,78 @@ def floors(_: str) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\n{told}\n"
 
 
+def printed(name: str) -> tuple[str, str]:
+    """What benchmarks printed, and a sentence on where and when."""
+    text = (ROOT / f"benches/{name}.txt").read_text(encoding="utf-8")
+    head = dict(re.findall(r"^(machine|commit|date): (.*)$", text, flags=re.M))
+    return text, f"{head['machine']}; commit {head['commit']}; {head['date'][:10]}."
+
+
+def table(lines: list[tuple[str, ...]], told: str) -> str:
+    """Markdown of a table whose first line is its head, and a sentence below it."""
+    lines = [lines[0], ("---",) * len(lines[0]), *lines[1:]]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\n{told}\n"
+
+
+def vowpal(_: str) -> str:
+    """Times of learners beside Vowpal Wabbit's; of several runs of one, the last."""
+    found = (
+        r"^(next word|[\w-]+) ([\w-]+), (training|prediction): xmtree ([\d.]+) us .*?vw ([\d.]+)"
+    )
+    learners: dict[str, dict[str, str]] = {}
+    for name in ("figures-recall-tree", "figures"):
+        text, told = printed(name)
+        for task, learner, what, ours, other in re.findall(found, text, flags=re.M):
+            times = f"{ours}, {other}: {float(other) / float(ours):.1f}"
+            learners.setdefault(f"{learner}, {task}", {})[what] = times
+    lines = [("learner", "training: xmtree, VW: times as fast", "prediction")]
+    lines += [(name, of["training"], of["prediction"]) for name, of in learners.items()]
+    return table(lines, told)
+
+
+def one_row(_: str) -> str:
+    """Times of calls with one row, and of one right after an update."""
+    text, told = printed("figures-one-row")
+    names = "learner", "predict", "predict_topk", "partial_fit"
+    lines = [names]
+    found = (
+        r"^naics2017-index (.+?) *: predict +([\d.]+) .*?topk +([\d.]+) .*?partial_fit +([\d.]+)"
+    )
+    lines += re.findall(found, text, flags=re.M)
+    found = r"^(\S+) +(LdSM|GAMBLE) +: predict +([\d.]+) .*?topk +([\d.]+)"
+    lines += [(f"{of}, {on}", *times, "") for on, of, *times in re.findall(found, text, flags=re.M)]
+    return table(lines, told)
+
+
+def threads(_: str) -> str:
+    """How many times as fast two threads are as one."""
+    text, told = printed("figures-threads")
+    found = r"^(\S+) ([^:\n]+): two threads ([\d.]+) times .*?, ([\d.]+) times in training"
+    lines = [("learner", "prediction", "training")]
+    for task, learner, predicting, training in re.findall(found, text, flags=re.M):
+        if "batches" not in learner:
+            lines.append((f"{learner}, {task}", predicting, training))
+    return table(lines, told)
+
+
+def boosting(_: str) -> str:
+    """GAMBLE beside LightGBM and SAMME."""
+    text, told = printed("figures-gamble")
+    names = ("data", "GAMBLE %", "fit s", "LightGBM %", "fit s", "SAMME %, 300 rounds")
+    number = r" +([\d.]+)"
+    found = rf"^([\w-]+){number * 4} +[+-][\d.]+ ±[\d.]+ +[\d.]+ /{number}$"
+    return table([names, *re.findall(found, text, flags=re.M)], told)
+
+
 TABLES = {
     "learners": learners,
     "extreme": extreme,
     "floors": floors,
     "dask": dask_tables.figures,
+    "vowpal": vowpal,
+    "one_row": one_row,
+    "threads": threads,
+    "boosting": boosting,
 }
 
 

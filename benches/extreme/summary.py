@@ -4,8 +4,7 @@ from extreme import tables, tasks
 
 PROGRAMS = ("xmtree", "omikuji", "PECOS")
 HEADS = (
-    "labels", "program", "P@1 %", "P@3 %", "P@5 %", "PSP@1 %",
-    "training s", "prediction µs", "file MB", "runs", "sources",
+    "labels", "program", "P@1 %", "P@5 %", "training s", "prediction µs", "file MB",
 )  # fmt: skip
 
 
@@ -35,6 +34,5 @@ def n_labels(found, name):
 def cells(runs):
     known = {head: text.strip() for head, text in tables.cells(runs).items()}
     precision = known.get("P@1/3/5", "//").split("/")
-    propensity = known.get("PSP@1/3/5", "//").split("/")[0]
-    costs = (known.get(head, "") for head in ("train s", "us a row", "file MB", "seeds"))
-    return [*precision, propensity, *costs, runs[0]["source"]]
+    costs = (known.get(head, "") for head in ("train s", "us a row", "file MB"))
+    return [precision[0], precision[-1], *costs]
