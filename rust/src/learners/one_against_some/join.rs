@@ -52,8 +52,7 @@ impl Join {
 
     /// What the score is at most. Takes no exp, so that the many labels that are far below the
     /// best cost little.
-    #[inline(always)]
-    #[allow(clippy::inline_always)]
+    #[inline]
     pub fn upper_bound(self, score_before: f32, margin: f32) -> f32 {
         /// More than what rounding adds to a score.
         const SLACK: f32 = 1.0 + 1e-5;

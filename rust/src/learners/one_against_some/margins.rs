@@ -127,27 +127,34 @@ impl<'a> RowMargins<'a> {
         &self.memory.products
     }
 
-    /// Whether a label of each [`BLOCK`] may have a product that is not 0, where the index is complete.
-    pub fn is_met(&self) -> &[bool] {
-        &self.memory.is_met
+    /// Numbers of the blocks of [`BLOCK`] labels of which one may have a product that is not 0,
+    /// where the index is complete.
+    pub fn met_blocks(&self) -> impl Iterator<Item = usize> + '_ {
+        let is_met = &self.memory.is_met;
+        (0..is_met.len()).filter(|&block| is_met[block])
     }
 
-    /// The labels that the index finds for the row, and what it says of them: their margins, or the
-    /// part of the largest weights.
-    pub fn found(&self) -> Vec<(u32, f32)> {
+    /// Calls `visit` with the labels that the index finds for the row and what it says of them:
+    /// their margins, or the part of the largest weights.
+    pub fn for_each_found(&self, mut visit: impl FnMut(u32, f32)) {
         let (products, biases) = (self.products(), self.biases());
         if !self.is_complete() {
             let touched = self.memory.touched.iter();
-            return touched.map(|&l| (l, products[l as usize])).collect();
+            return touched.for_each(|&label| visit(label, products[label as usize]));
         }
-        let mut found = Vec::new();
-        for block in (0..self.is_met().len()).filter(|&block| self.is_met()[block]) {
+        for block in self.met_blocks() {
             for label in block * BLOCK..products.len().min((block + 1) * BLOCK) {
                 if products[label] != 0.0 {
-                    found.push((label as u32, products[label] + biases[label]));
+                    visit(label as u32, products[label] + biases[label]);
                 }
             }
         }
+    }
+
+    /// The labels that the index finds, as [`for_each_found`](Self::for_each_found) has them.
+    pub fn found(&self) -> Vec<(u32, f32)> {
+        let mut found = Vec::new();
+        self.for_each_found(|label, part| found.push((label, part)));
         found
     }
 }

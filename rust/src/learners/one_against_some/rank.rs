@@ -10,7 +10,7 @@ use super::margins::{MarginMemory, RowMargins};
 use super::weights::{OneAgainstSome, BLOCK};
 use crate::data::PackedLists;
 use crate::model::{keep_best, TopK};
-use crate::simd::{dispatched, LANES};
+use crate::simd::dispatched;
 
 /// The labels of one row that have a score above 0, and their scores.
 pub struct LabelScores {
@@ -64,26 +64,9 @@ impl LabelScores {
         }
     }
 
-    /// Whether labels with a score are found without looking at all labels.
-    pub fn is_listed(&self) -> bool {
-        self.touched.is_some()
-    }
-
     /// The scores by label; 0 where there is none.
     pub fn by_label(&self) -> &[f32] {
         &self.scores
-    }
-
-    /// Marks the blocks of `BLOCK` labels that may have a label with a score.
-    pub fn mark_blocks<const BLOCK: usize>(&self, marks: &mut [bool]) {
-        match &self.touched {
-            None => marks.fill(true),
-            Some(touched) => {
-                for &label in touched {
-                    marks[label as usize / BLOCK] = true;
-                }
-            }
-        }
     }
 
     /// Calls `visit` with every label that has a score, and the score, in an order
@@ -114,7 +97,6 @@ const CANDIDATES: usize = 64;
 #[derive(Debug, Default)]
 pub struct RankerMemory {
     margins: MarginMemory,
-    is_met: Vec<bool>,
     candidates: Vec<(u32, f32)>,
 }
 
@@ -123,40 +105,29 @@ pub struct Ranker<'a> {
     join: Join,
     /// If there are scorers.
     margins: Option<RowMargins<'a>>,
-    /// Where all margins are known: whether a block of labels has one that is named.
-    is_met: &'a mut Vec<bool>,
-    /// Where they are not: the labels that are scored and their scores by the other model, falling.
+    /// Where not all margins are known: the labels that are scored and their scores by the other
+    /// model, falling.
     candidates: &'a mut Vec<(u32, f32)>,
 }
 
 impl<'a> Ranker<'a> {
     /// With memory that has been used with these scorers alone.
     pub fn new(scorers: Option<&'a OneAgainstSome>, memory: &'a mut RankerMemory) -> Self {
-        let RankerMemory {
-            margins,
-            is_met,
-            candidates,
-        } = memory;
+        let margins = &mut memory.margins;
         Self {
             join: scorers.map_or(Join::default(), |scorers| scorers.join),
             margins: scorers.map(|scorers| RowMargins::new(scorers, margins)),
-            is_met,
-            candidates,
+            candidates: &mut memory.candidates,
         }
     }
 
     /// Makes a row the current one; `scores` are the other model's.
     pub fn read(&mut self, row: (&[u32], &[f32]), scores: &LabelScores) {
-        let Some(margins) = &mut self.margins else {
-            return;
-        };
-        margins.read(row);
-        if margins.is_complete() {
-            self.is_met.clear();
-            self.is_met.extend(margins.is_met());
-            scores.mark_blocks::<BLOCK>(self.is_met);
-        } else {
-            find_candidates(self.join, margins, scores, self.candidates);
+        if let Some(margins) = &mut self.margins {
+            margins.read(row);
+            if !margins.is_complete() {
+                find_candidates(self.join, margins, scores, self.candidates);
+            }
         }
     }
 
@@ -173,13 +144,12 @@ impl<'a> Ranker<'a> {
         match &self.margins {
             None => scores.for_each(visit),
             Some(margins) if margins.is_complete() => {
-                let (scores, products) = (scores.by_label(), margins.products());
-                for block in met(self.is_met) {
-                    let labels = block * BLOCK..scores.len().min((block + 1) * BLOCK);
-                    for label in labels.filter(|&i| scores[i] > 0.0 || products[i] != 0.0) {
-                        visit(label as u32, scores[label]);
+                scores.for_each(&mut visit);
+                margins.for_each_found(|label, _| {
+                    if scores.by_label()[label as usize] == 0.0 {
+                        visit(label, 0.0);
                     }
-                }
+                });
             }
             Some(_) => {
                 for &(label, score) in &*self.candidates {
@@ -205,29 +175,18 @@ impl<'a> Ranker<'a> {
             }
             return;
         }
+        // Labels that are named come first: few others reach the bar that they set.
+        scores.for_each(|label, score| {
+            let margin = margins.index_margin(label);
+            if join.upper_bound(score, margin) >= top.bar() {
+                top.push(label, join.score(score, margin));
+            }
+        });
         let lists = [scores.by_label(), margins.products(), margins.biases()];
-        if scores.is_listed() {
-            // Labels that are named come first: few others reach the bar that they set.
-            scores.for_each(|label, score| {
-                let margin = margins.index_margin(label);
-                if join.upper_bound(score, margin) >= top.bar() {
-                    top.push(label, join.score(score, margin));
-                }
-            });
-            for block in met(margins.is_met()) {
-                best_of_unnamed(join, block * BLOCK, lists, top);
-            }
-        } else {
-            for block in met(self.is_met) {
-                best_of_block(join, block * BLOCK, lists, top);
-            }
+        for block in margins.met_blocks() {
+            best_of_unnamed(join, block * BLOCK, lists, top);
         }
     }
-}
-
-/// Numbers of the blocks that have a label.
-fn met(is_met: &[bool]) -> impl Iterator<Item = usize> + '_ {
-    (0..is_met.len()).filter(|&block| is_met[block])
 }
 
 /// The labels of a row that are scored where not all are, and their `scores`, falling.
@@ -245,9 +204,11 @@ fn find_candidates(
         .iter()
         .map(|&(label, score)| (label, bound(label, score)));
     let mut by_bound: Vec<(u32, f32)> = named.collect();
-    let found = margins.found().into_iter().map(|(label, _)| label);
-    let unnamed = found.filter(|&label| by_label[label as usize] == 0.0);
-    by_bound.extend(unnamed.map(|label| (label, bound(label, 0.0))));
+    margins.for_each_found(|label, _| {
+        if by_label[label as usize] == 0.0 {
+            by_bound.push((label, bound(label, 0.0)));
+        }
+    });
     keep_best(candidates, CANDIDATES);
     keep_best(&mut by_bound, CANDIDATES);
     let by_bound = by_bound.into_iter().map(|(label, _)| label);
@@ -285,52 +246,5 @@ dispatched! {
             n += u32::from(is_above);
         }
         n > 0
-    }
-}
-
-/// Takes the best of a block of labels, from the other model's scores, the products and the biases of
-/// all labels. Labels come in their order: of equal scores the first is the best.
-fn best_of_block(join: Join, from: usize, lists: [&[f32]; 3], top: &mut TopK) {
-    let to = lists[0].len().min(from + BLOCK);
-    let [scores, products, biases] = lists.map(|list| &list[from..to]);
-    let runs = (to - from).div_ceil(LANES);
-    let may_exceed = match (scores.try_into(), products.try_into(), biases.try_into()) {
-        (Ok(scores), Ok(products), Ok(biases)) => {
-            runs_above(join, top.bar(), scores, products, biases)
-        }
-        // The last block.
-        _ => [true; BLOCK / LANES],
-    };
-    for run in (0..runs).filter(|&run| may_exceed[run]) {
-        for i in run * LANES..(to - from).min((run + 1) * LANES) {
-            let (score, product) = (scores[i], products[i]);
-            let margin = product + biases[i];
-            let is_named = score > 0.0 || product != 0.0;
-            if is_named && join.upper_bound(score, margin) > top.bar() {
-                top.push((from + i) as u32, join.score(score, margin));
-            }
-        }
-    }
-}
-
-dispatched! {
-    /// Of each run of labels, whether one may have a score above `bar`.
-    fn runs_above(
-        join: Join,
-        bar: f32,
-        scores: &[f32; BLOCK],
-        products: &[f32; BLOCK],
-        biases: &[f32; BLOCK],
-    ) -> [bool; BLOCK / LANES] {
-        let mut found = [false; BLOCK / LANES];
-        for (run, found) in found.iter_mut().enumerate() {
-            let mut n = 0;
-            for i in run * LANES..(run + 1) * LANES {
-                let margin = products[i] + biases[i];
-                n += u32::from(join.upper_bound(scores[i], margin) > bar);
-            }
-            *found = n > 0;
-        }
-        found
     }
 }
