@@ -16,7 +16,7 @@ pub use arrays::{Indices, Values};
 pub use batch::{Batch, LabelSets, Labels, Targets};
 pub(crate) use batch::{MeanWeight, MOST_EXAMPLES};
 pub use examples::Examples;
-pub use packed::{ListValues, Lookup, PackedList, PackedLists, Precision};
+pub use packed::{Lookup, PackedList, PackedLists, Precision};
 pub use preparation::{Preparation, Scaling, LARGEST_VALUE};
 pub use ragged::{Ragged, RaggedRows, SpreadRow};
 pub use rows::{RowBuffer, Rows};

@@ -216,7 +216,7 @@ impl PackedLists {
         i: usize,
         visit: impl FnMut(u32, [f32; M]),
     ) {
-        let ListValues { values, scales } = self.values::<M>(i);
+        let (values, scales) = self.values::<M>(i);
         match values {
             Values::Exact(values) => self.for_each_value(ids, i, values, scales, visit),
             Values::Bits8(values) => self.for_each_value(ids, i, values, scales, visit),
@@ -259,18 +259,20 @@ impl PackedLists {
     /// List `i`, to look ids up.
     #[inline]
     pub fn lookup<const M: usize>(&self, i: usize) -> Lookup<'_, M> {
+        let (values, scales) = self.values(i);
         Lookup {
             bits: self.bits,
             starts: self.block_ends(i),
             bytes_of_ids: &self.bytes_of_ids,
             halves_of_ids: &self.halves_of_ids,
-            values: self.values(i),
+            values,
+            scales,
         }
     }
 
-    /// The values of list `i`.
+    /// The values of all lists, and what those of list `i` are multiplied by.
     #[inline]
-    pub fn values<const M: usize>(&self, i: usize) -> ListValues<'_, M> {
+    fn values<const M: usize>(&self, i: usize) -> (Values<'_, M>, [f32; M]) {
         let scales = self.scales.get(i * M..(i + 1) * M);
         let values = if !self.bytes.is_empty() {
             Values::Bits8(self.bytes.as_chunks().0)
@@ -279,51 +281,11 @@ impl PackedLists {
         } else {
             Values::Exact(self.exact.as_chunks().0)
         };
-        ListValues {
-            values,
-            scales: scales.map_or([1.0; M], |scales| std::array::from_fn(|j| scales[j])),
-        }
+        let scales = scales.map_or([1.0; M], |scales| std::array::from_fn(|j| scales[j]));
+        (values, scales)
     }
 
-    /// Calls `is_wanted` with each id of list `i`, increasing. Writes those that are, and the
-    /// positions of their entries, to the beginning of `found`, and returns how many they are.
-    pub fn positions(
-        &self,
-        i: usize,
-        is_wanted: impl Fn(u32) -> bool,
-        found: &mut Vec<(u32, u32)>,
-    ) -> usize {
-        if self.bits == 8 {
-            self.find_positions(&self.bytes_of_ids, i, is_wanted, found)
-        } else {
-            self.find_positions(&self.halves_of_ids, i, is_wanted, found)
-        }
-    }
-
-    #[inline]
-    fn find_positions<I: Copy + Into<u32>>(
-        &self,
-        ids: &[I],
-        i: usize,
-        is_wanted: impl Fn(u32) -> bool,
-        found: &mut Vec<(u32, u32)>,
-    ) -> usize {
-        found.resize(found.len().max(self.range(i).len()), (0, 0));
-        let mut n = 0;
-        for (block, ends) in self.block_ends(i).windows(2).enumerate() {
-            let high = (block << self.bits) as u32;
-            let ids = &ids[ends[0] as usize..ends[1] as usize];
-            for (position, &id) in (ends[0]..).zip(ids) {
-                let id = high | id.into();
-                // Branchless: the outcome is unpredictable.
-                found[n] = (id, position);
-                n += usize::from(is_wanted(id));
-            }
-        }
-        n
-    }
-
-    /// Whether [`Self::positions`] takes less time than looking up `n` ids in list `i`.
+    /// Whether going through list `i` takes less time than looking up `n` ids in it.
     pub fn is_scan_faster(&self, i: usize, n: usize) -> bool {
         let n_entries = self.range(i).len();
         // In cycles, about.
@@ -339,13 +301,6 @@ impl PackedLists {
         prefetch_lines(self.halves_of_ids.get(start..end));
         prefetch_lines(self.bytes.get(values.clone()));
         prefetch_lines(self.exact.get(values));
-    }
-
-    /// Fetches where list `i` begins and ends.
-    pub fn prefetch_starts(&self, i: usize) {
-        let first = i * self.n_blocks;
-        prefetch(&self.starts[first]);
-        prefetch(&self.starts[first + self.n_blocks]);
     }
 
     /// From a file: `n` lists of M values with ids below `end`.
@@ -438,12 +393,6 @@ pub struct Lookup<'a, const M: usize> {
     /// Those of all lists; one is empty.
     bytes_of_ids: &'a [u8],
     halves_of_ids: &'a [u16],
-    values: ListValues<'a, M>,
-}
-
-/// The values of a list by the positions of entries.
-#[derive(Debug, Clone, Copy)]
-pub struct ListValues<'a, const M: usize> {
     /// Those of all lists.
     values: Values<'a, M>,
     scales: [f32; M],
@@ -454,18 +403,6 @@ enum Values<'a, const M: usize> {
     Exact(&'a [[f32; M]]),
     Bits8(&'a [[i8; M]]),
     Bits16(&'a [[i16; M]]),
-}
-
-impl<const M: usize> ListValues<'_, M> {
-    /// The values of the entry at `position`.
-    #[inline]
-    pub fn get(&self, position: usize) -> [f32; M] {
-        match self.values {
-            Values::Exact(values) => values[position],
-            Values::Bits8(values) => scaled(&values[position], &self.scales),
-            Values::Bits16(values) => scaled(&values[position], &self.scales),
-        }
-    }
 }
 
 #[inline]
@@ -485,7 +422,11 @@ impl<const M: usize> Lookup<'_, M> {
         } else {
             self.halves_of_ids[within].binary_search(&(id as u16))
         };
-        found.map_or([0.0; M], |at| self.values.get(start + at))
+        found.map_or([0.0; M], |at| match self.values {
+            Values::Exact(values) => values[start + at],
+            Values::Bits8(values) => scaled(&values[start + at], &self.scales),
+            Values::Bits16(values) => scaled(&values[start + at], &self.scales),
+        })
     }
 }
 

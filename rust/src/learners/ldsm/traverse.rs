@@ -1,16 +1,13 @@
-//! From the roots to the leaves, for rows of a block or one row by itself.
+//! From the roots to the leaves, for the rows of a block.
 //!
 //! A block goes through one tree after the other, node by node, so that the rows at a node share its
-//! weights. The nodes of a single row's path lie far apart, and it waits for each of them. So its
-//! trees take turns, a node each, and what a tree reads in its turn is fetched in those of others.
-//! Margins and the order of leaves are the same to the bit.
+//! weights.
 
 use super::tree::{directions, margins, Node, Tree};
 use crate::control::Control;
 use crate::data::RaggedRows;
 use crate::error::Result;
 use crate::learners::one_against_some::LabelScores;
-use crate::simd::prefetch;
 use crate::tree::NodeId;
 
 /// The working memory of traversals by rows of one width.
@@ -115,186 +112,6 @@ impl Traversal {
     }
 }
 
-/// Turns before a tree's own in which its node's weights are fetched, and where they begin.
-const FETCH: usize = 2;
-const FETCH_STARTS: usize = 4;
-
-/// The working memory of traversals by single rows.
-#[derive(Debug, Default)]
-pub struct RowTraversal {
-    paths: Vec<Path>,
-    row: ColumnSet,
-    /// Whether the row's columns increase; hashed ones do not.
-    is_sorted: bool,
-    /// Columns that the current node and the row share, and where the node's weights for them are;
-    /// longer than need be.
-    shared: Vec<(u32, u32)>,
-}
-
-/// Where the row is in a tree.
-#[derive(Debug, Clone, Default)]
-struct Path {
-    /// Nodes still to be visited, the next one last.
-    nodes: Vec<NodeId>,
-    /// Leaves that have been reached, by number.
-    leaves: Vec<u32>,
-}
-
-/// The columns of a row.
-#[derive(Debug, Default)]
-struct ColumnSet {
-    /// For each 64 columns a bit for each, and how many of the row's columns come before.
-    words: Vec<(u64, u32)>,
-    columns: Vec<u32>,
-}
-
-impl ColumnSet {
-    /// Replaces the columns by increasing ones below `width`.
-    fn replace(&mut self, columns: &[u32], width: usize) {
-        self.words.resize(width.div_ceil(64), (0, 0));
-        for column in self.columns.drain(..) {
-            self.words[column as usize / 64] = (0, 0);
-        }
-        for (i, &column) in (0..).zip(columns) {
-            let word = &mut self.words[column as usize / 64];
-            if word.0 == 0 {
-                word.1 = i;
-            }
-            word.0 |= 1 << (column % 64);
-        }
-        self.columns.extend(columns);
-    }
-
-    #[inline]
-    fn contains(&self, column: u32) -> bool {
-        self.words[column as usize / 64].0 >> (column % 64) & 1 == 1
-    }
-
-    /// How many of the row's columns come before `column`.
-    #[inline]
-    fn rank(&self, column: u32) -> usize {
-        let (bits, before) = self.words[column as usize / 64];
-        let below = bits & ((1 << (column % 64)) - 1);
-        before as usize + below.count_ones() as usize
-    }
-}
-
-impl RowTraversal {
-    /// Calls `on_leaf` with the number of each tree and its leaves that the row reaches, tree after
-    /// tree, in the order of [`Traversal::run`].
-    pub fn run(
-        &mut self,
-        trees: &[Tree],
-        row: (&[u32], &[f32]),
-        width: usize,
-        on_leaf: impl FnMut(u32, u32),
-    ) {
-        let arity = trees.first().map_or(2, |tree| tree.arity);
-        with_arity!(arity, M => self.run_arity::<M>(trees, row, width, on_leaf));
-    }
-
-    fn run_arity<const M: usize>(
-        &mut self,
-        trees: &[Tree],
-        row: (&[u32], &[f32]),
-        width: usize,
-        mut on_leaf: impl FnMut(u32, u32),
-    ) {
-        let n = trees.len();
-        let columns = &row.0[..row.0.len() - 1];
-        self.is_sorted = columns.is_sorted_by(|a, b| a < b);
-        if self.is_sorted {
-            self.row.replace(columns, width);
-        }
-        self.paths.resize_with(n, Path::default);
-        for path in &mut self.paths {
-            path.nodes.push(Tree::ROOT);
-            path.leaves.clear();
-        }
-        let mut n_left = n;
-        while n_left > 0 {
-            for t in 0..n {
-                self.fetch(trees, t);
-                let Some(node) = self.paths[t].nodes.pop() else {
-                    continue;
-                };
-                match trees[t].node(node) {
-                    Node::Split(split) => {
-                        let chosen = self.chosen::<M>(&trees[t], split, row);
-                        self.descend::<M>(&trees[t], t, split, chosen);
-                    }
-                    Node::Leaf(leaf) => {
-                        trees[t].prefetch_leaf(leaf);
-                        self.paths[t].leaves.push(leaf);
-                    }
-                }
-                match self.paths[t].nodes.last() {
-                    Some(&next) => trees[t].prefetch_node(next),
-                    None => n_left -= 1,
-                }
-            }
-        }
-        for (t, path) in (0..).zip(&self.paths) {
-            path.leaves.iter().for_each(|&leaf| on_leaf(t, leaf));
-        }
-    }
-
-    /// Fetches what trees read whose turns come after that of tree `t`.
-    fn fetch(&self, trees: &[Tree], t: usize) {
-        let coming = |turns: usize| {
-            let tree = (t + turns) % trees.len();
-            let node = *self.paths[tree].nodes.last()?;
-            match trees[tree].node(node) {
-                Node::Split(split) => Some((&trees[tree], split as usize)),
-                Node::Leaf(_) => None,
-            }
-        };
-        if let Some((tree, split)) = coming(FETCH_STARTS) {
-            tree.routers.prefetch_starts(split);
-            prefetch(&tree.biases[split * tree.arity as usize]);
-        }
-        if let Some((tree, split)) = coming(FETCH) {
-            tree.routers.prefetch(split);
-        }
-    }
-
-    /// Puts the `chosen` children of `split` on the path of tree number `t`.
-    #[inline]
-    fn descend<const M: usize>(&mut self, tree: &Tree, t: usize, split: u32, chosen: u32) {
-        let first = tree.first_child(split);
-        let children = (0..M as u32).rev().filter(|j| chosen >> j & 1 == 1);
-        let nodes = &mut self.paths[t].nodes;
-        nodes.extend(children.map(|j| NodeId(first.0 + j)));
-    }
-
-    /// The children that the row goes to from `split`, as bits.
-    fn chosen<const M: usize>(&mut self, tree: &Tree, split: u32, row: (&[u32], &[f32])) -> u32 {
-        let (biases, _) = tree.biases.as_chunks::<M>();
-        let (number, bias) = (split as usize, biases[split as usize]);
-        let (columns, values) = row;
-        let routers = &tree.routers;
-        if self.is_sorted && routers.is_scan_faster(number, columns.len()) {
-            let n = routers.positions(number, |column| self.row.contains(column), &mut self.shared);
-            let of_split = routers.values::<M>(number);
-            let mut margins = [0.0f32; M];
-            for &(column, position) in &self.shared[..n] {
-                let (x, weights) = (
-                    values[self.row.rank(column)],
-                    of_split.get(position as usize),
-                );
-                for j in 0..M {
-                    margins[j] += weights[j] * x;
-                }
-            }
-            let margins: [f32; M] = std::array::from_fn(|j| margins[j] + bias[j]);
-            directions(&margins)
-        } else {
-            let weights = routers.lookup::<M>(number);
-            directions(&margins(row, bias, |column| weights.get(column)))
-        }
-    }
-}
-
 /// Leaves whose histograms are fetched before their turn: they lie far apart.
 const AHEAD: usize = 2;
 
@@ -321,15 +138,11 @@ impl LeafHit {
     }
 }
 
-/// Rows of a block up to which each goes through all trees alone: few would share a node's weights.
-const FEW_ROWS: usize = 4;
-
 /// The leaves that each row of a block reaches, tree after tree, and what they are found with.
 #[derive(Debug, Default)]
 pub struct LeafHits {
     by_row: Vec<Vec<LeafHit>>,
     traversal: Traversal,
-    row_traversal: RowTraversal,
 }
 
 impl LeafHits {
@@ -353,16 +166,6 @@ impl LeafHits {
         control: &Control,
     ) -> Result<()> {
         self.clear(block.len(), trees.len());
-        if block.len() <= FEW_ROWS {
-            for (i, hits) in self.by_row[..block.len()].iter_mut().enumerate() {
-                control.check()?;
-                self.row_traversal
-                    .run(trees, block.row(i), width, |t, leaf| {
-                        hits.push(LeafHit::new(t, &trees[t as usize], leaf));
-                    });
-            }
-            return Ok(());
-        }
         for t in 0..trees.len() as u32 {
             control.check()?;
             self.traverse(trees, t, block, width, |row| row);

@@ -5,7 +5,6 @@ use crate::data::{PackedLists, Ragged};
 use crate::error::Result;
 use crate::file::{Bundle, Flat, Nest, Persist, Report};
 use crate::persist;
-use crate::simd::prefetch;
 use crate::tree::NodeId;
 
 /// The nodes in the order in which they came into being, children side by side. Splits are
@@ -85,20 +84,6 @@ impl Tree {
         let nodes = (0..).zip(self.nodes());
         let leaves = nodes.filter(|(_, node)| matches!(node, Node::Leaf(_)));
         leaves.map(|(id, _)| id).collect()
-    }
-
-    /// Fetches what a node is.
-    #[inline]
-    pub fn prefetch_node(&self, id: NodeId) {
-        prefetch(&self.links[id.at()]);
-    }
-
-    /// Fetches what is known of leaf `number`, but for its histogram.
-    pub fn prefetch_leaf(&self, number: u32) {
-        let leaf = number as usize;
-        prefetch(&self.inverse_masses[leaf]);
-        prefetch(&self.labels_each[leaf]);
-        self.histograms.prefetch_starts(leaf);
     }
 
     /// The first child of split `number`.

@@ -2,12 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use rand::{seq::SliceRandom, SeedableRng};
-use rand_pcg::Pcg64Mcg;
-
-use super::super::grow::{grow, node_seed};
+use super::super::grow::grow;
 use super::super::train_node::TrainingContext;
-use super::super::traverse::{RowTraversal, Traversal};
+use super::super::traverse::Traversal;
 use super::super::tree::directions;
 use super::*;
 use crate::data::RaggedRows;
@@ -147,14 +144,6 @@ proptest! {
         prop_assert_eq!(parents[0], NodeId::NONE);
     }
 
-    #[test]
-    fn looking_ahead_changes_nothing(params in growings(), data in data(60)) {
-        let wanted = bits_of(&grown(&data, &params, 1, 1));
-        for (ahead, n_threads) in [(2, 2), (3, 1), (8, 3)] {
-            prop_assert_eq!(&bits_of(&grown(&data, &params, ahead, n_threads)), &wanted, "{} {}", ahead, n_threads);
-        }
-    }
-
     /// The leaf of most labels beyond its first is split first; a tree of fewer nodes
     /// is the beginning of one of more.
     #[test]
@@ -186,16 +175,12 @@ proptest! {
         }
     }
 
-    /// Rows by themselves look columns up, rows together share a spread; a row also goes through
-    /// two trees in turns.
+    /// Rows by themselves look columns up, rows together share a spread.
     #[test]
     fn a_traversal_reaches_the_leaves(params in growings(), data in data(60), unseen in data(30)) {
         let tree = grown(&data, &params, 1, 1);
         let rows = prepared(&unseen, &params);
         let (mut together, mut alone) = (vec![Vec::new(); unseen.len()], Vec::new());
-        let other = Params { seed: params.seed + 1, ..params.clone() };
-        let trees = [tree.clone(), grown(&data, &other, 1, 1)];
-        let mut turns = RowTraversal::default();
         let (mut traversal, mut block) = (Traversal::default(), RaggedRows::default());
         rows.iter().for_each(|row| block.push(row.columns.iter().copied(), &row.values));
         traversal.run(&tree, &block, WIDTH + 1, |rows, leaf| {
@@ -210,13 +195,6 @@ proptest! {
             let reached = leaves_of(&tree, row, WIDTH + 1).into_iter().map(|id| tree.node(id));
             prop_assert_eq!(&alone, &reached.collect::<Vec<_>>());
             prop_assert_eq!(&alone, &together[i]);
-            let mut found = [Vec::new(), Vec::new()];
-            let on_leaf = |t: u32, leaf| found[t as usize].push(Node::Leaf(leaf));
-            turns.run(&trees, block.row(0), WIDTH + 1, on_leaf);
-            let [first, second] = found;
-            prop_assert_eq!(&first, &alone);
-            let reached = leaves_of(&trees[1], row, WIDTH + 1).into_iter();
-            prop_assert_eq!(second, reached.map(|id| trees[1].node(id)).collect::<Vec<_>>());
         }
     }
 
@@ -245,18 +223,6 @@ proptest! {
     }
 }
 
-/// Both ways to a node's weights are taken above.
-#[test]
-fn few_rows_look_columns_up() {
-    let data = fixed(200, false);
-    let tree = grown(&data, &params(), 1, 1);
-    let columns = tree.routers.range(0).len();
-    let rows = prepared(&data, &params());
-    let is_few = |n_values: usize| n_values * (columns.ilog2() as usize + 1) < 2 * columns;
-    assert!(tree.len() > 5 && rows.iter().any(|row| is_few(row.columns.len())));
-    assert!(!is_few(rows.iter().map(|row| row.columns.len()).sum()));
-}
-
 #[test]
 fn chance_makes_trees_differ() {
     let data = fixed(150, false);
@@ -265,98 +231,6 @@ fn chance_makes_trees_differ() {
     assert_ne!(bits_of(&plain.trees[0]), bits_of(&plain.trees[1]));
     let counts = |tree: &Tree| statistics(tree).labels.get(0).to_vec();
     assert_eq!(counts(&plain.trees[0]), counts(&plain.trees[1]));
-}
-
-/// The order of a tree's examples and the seed of each node come from the tree's seed.
-#[test]
-fn orders_and_seeds_of_nodes() {
-    let data = fixed(150, false);
-    let (examples, control) = (data.examples(), control());
-    let params = params();
-    let context = TrainingContext {
-        examples: &examples,
-        params: &params,
-        is_dense: false,
-        control: &control,
-        copies: Pool::default(),
-    };
-    let tree = grow(&context, 0..examples.len() as u32, params.seed, 1).unwrap();
-    let mut order: Vec<u32> = (0..examples.len() as u32).collect();
-    order.shuffle(&mut Pcg64Mcg::seed_from_u64(params.seed));
-    let mut waiting = vec![(Tree::ROOT, order)];
-    while let Some((id, ids)) = waiting.pop() {
-        let Some(first) = tree.children(id) else {
-            continue;
-        };
-        let split = context.train(&ids, node_seed(params.seed, id)).unwrap();
-        let Node::Split(number) = tree.node(id) else {
-            unreachable!()
-        };
-        let (columns, weights) = regressors(&tree, id, WIDTH + 1);
-        let node = split.node;
-        assert_eq!(columns[..columns.len() - 1], node.weights.ids);
-        let own = &node.weights.values;
-        assert_eq!(weights[..own.len()], own[..]);
-        assert_eq!(tree.biases[2 * number as usize..][..2], node.biases);
-        let children = split.children.into_iter().map(|child| child.ids);
-        waiting.extend((first.0..).map(NodeId).zip(children));
-    }
-    let seeds = (0..50).flat_map(|seed| (0..50).map(move |id| node_seed(seed, NodeId(id))));
-    assert_eq!(seeds.collect::<BTreeSet<_>>().len(), 2500);
-}
-
-#[test]
-fn where_margins_lead() {
-    let cases: [(&[f32], u32); 6] = [
-        (&[0.5, 0.49], 0b01),
-        (&[0.5, 0.7, 0.2], 0b011),
-        (&[0.1, 0.2, 0.2], 0b010),
-        (&[-3.0, -3.0], 0b01),
-        (&[-3.0, -2.0, -1.0, 0.0], 0b1000),
-        (&[9.0, 9.0, 9.0, 9.0], 0b1111),
-    ];
-    for (margins, wanted) in cases {
-        assert_eq!(directions(margins), wanted, "{margins:?}");
-    }
-}
-
-/// Small for its bound and with leaves nearly as mixed as the root.
-#[test]
-fn collapsed_trees_are_reported() {
-    let entropy = |tree: &Tree, id: usize| {
-        let counts = statistics(tree).labels.get(id).iter();
-        let counts = counts.map(|&(_, n)| f64::from(n));
-        let all: f64 = counts.clone().sum();
-        counts.map(|n| -n / all * (n / all).ln()).sum::<f64>()
-    };
-    let (mut n_mixed, mut n_parted) = (0, 0);
-    for (n, max_nodes) in [(60, 3), (60, 5), (200, 7), (200, 31)] {
-        let params = Params {
-            max_nodes,
-            ..params()
-        };
-        let mut ldsm = fixed(n, false).fit(&params);
-        for tree in 0..2 {
-            let (of, mut shares) = (&ldsm.trees[tree], Vec::new());
-            for id in 0..of.len() {
-                if of.children(NodeId(id as u32)).is_none() {
-                    shares.push((statistics(of).weights[id], entropy(of, id)));
-                }
-            }
-            let all: f64 = shares.iter().map(|(weight, _)| weight).sum();
-            let mixed: f64 = shares.iter().map(|(weight, own)| weight * own).sum();
-            let is_mixed = mixed / all > 0.75 * entropy(of, 0);
-            n_mixed += usize::from(is_mixed);
-            n_parted += usize::from(!is_mixed && mixed > 0.0);
-            let n = of.len() as u32;
-            for (most, is_small) in [(100 * n, false), (100 * n + 1, true)] {
-                ldsm.params.max_nodes = most;
-                let collapsed = ldsm.summary().get::<u8>("collapsed").unwrap();
-                assert_eq!(collapsed[tree] == 1, is_small && is_mixed);
-            }
-        }
-    }
-    assert!(n_mixed > 0 && n_parted > 0, "{n_mixed} {n_parted}");
 }
 
 #[test]
@@ -383,73 +257,5 @@ fn stopped_half_way_it_stays_as_it_was() {
         });
         ldsm.params.n_estimators = 2;
         assert_eq!(format!("{ldsm:?}"), before);
-    }
-}
-
-/// Steps that no float holds give no tree worth having, but a tree.
-#[test]
-fn values_and_weights_of_any_size() {
-    for (scale, weight) in [
-        (1e-44f32, 1.0f32),
-        (1e-39, 1.0),
-        (1e-30, 1.0),
-        (1e18, 1.0),
-        (3e37, 1.0),
-        (1.0, 1e-30),
-        (1.0, 1e30),
-    ] {
-        for is_dense in [false, true] {
-            let mut data = fixed(60, is_dense);
-            data.values.iter_mut().for_each(|x| *x *= scale);
-            data.weights = Some(vec![weight; data.len()]);
-            let params = Params {
-                beta: 0.5,
-                arity: 3,
-                ..params()
-            };
-            let ldsm = data.fit(&params);
-            let case = format!("{scale:e} {weight:e} {is_dense}");
-            for tree in &ldsm.trees {
-                for split in 0..tree.biases.len() / 3 {
-                    tree.routers.for_each::<3>(split, |_, weights| {
-                        assert!(weights.iter().all(|w| w.is_finite()), "{case}");
-                    });
-                }
-                assert!(tree.biases.iter().all(|w| w.is_finite()), "{case}");
-            }
-            let (labels, scores) = ldsm
-                .predict_topk(&Query::new(&data.rows(), 1, &control()), 1)
-                .unwrap();
-            assert!(labels.iter().all(|&label| label >= 0), "{case}");
-            assert!(scores.iter().all(|score| score.is_finite()), "{case}");
-        }
-    }
-}
-
-#[test]
-fn next_to_nothing_to_learn() {
-    let one = |labels: &[u32], n: usize| {
-        let mut data = Data::empty(false);
-        (0..n).for_each(|i| data.push(&[(i as u32 % 5, 1.0)], labels, 1.0));
-        data
-    };
-    // One example, one label, no features.
-    let mut bare = Data::empty(false);
-    bare.push(&[], &[1, 4], 1.0);
-    bare.push(&[], &[4], 1.0);
-    for data in [one(&[3], 1), one(&[0, 8], 1), one(&[7], 20), bare] {
-        {
-            let params = Params {
-                scorers: Scorers::OneAgainstSome,
-                beta: 0.9,
-                ..params()
-            };
-            let ldsm = data.fit(&params);
-            assert!(ldsm.trees.iter().all(|tree| tree.len() == 1));
-            let (labels, _) = ldsm
-                .predict_topk(&Query::new(&data.rows(), 1, &control()), 1)
-                .unwrap();
-            assert!(labels.iter().all(|&label| data.labels.contains(&label)));
-        }
     }
 }
