@@ -1,15 +1,124 @@
 //! Algorithm 2: rounds of one tree each, the weights between them, and early stopping.
 
-use super::columns::{Examples, LabelledRows};
+use std::ops::Range;
+
+use rand::seq::SliceRandom;
+
+use super::columns::Columns;
 use super::frozen::Router;
 use super::grow::{Grower, TrainingSet};
 use super::node::Node;
 use super::params::{Algorithm, Params};
-use super::sampling::{RowSampler, Weights};
+use super::sampling::{generator, RowSampler, Weights};
 use super::tree::{heaviest, push_samme_votes, push_votes, samme_vote, share_wrong, Leaves, Tree};
 use crate::control::Control;
-use crate::error::Result;
+use crate::data::{Batch, Rows};
+use crate::error::{Error, Result};
 use crate::memory::try_alloc;
+
+/// Some rows of X with their labels and importances.
+#[derive(Debug, Clone, Copy)]
+pub struct LabelledRows<'a> {
+    pub rows: Rows<'a>,
+    /// Which of `rows`.
+    pub which: &'a [u32],
+    /// The label of each of these.
+    pub labels: &'a [u32],
+    /// The importance of each of these.
+    pub importances: &'a [f32],
+}
+
+/// Rows of a batch whose labels and importances are read.
+pub struct ReadRows<'a> {
+    rows: Rows<'a>,
+    pub which: Vec<u32>,
+    labels: Vec<u32>,
+    importances: Vec<f32>,
+}
+
+impl<'a> ReadRows<'a> {
+    /// The rows `which` of `batch`.
+    pub fn new(batch: &Batch<'a>, which: Vec<u32>) -> Self {
+        let of_row = |&row: &u32| (batch.labels()[row as usize], batch.weight(row as usize));
+        let (labels, importances) = which.iter().map(of_row).unzip();
+        Self {
+            rows: batch.rows,
+            which,
+            labels,
+            importances,
+        }
+    }
+
+    /// Some of them, by their places.
+    pub fn part(&self, places: Range<usize>) -> LabelledRows<'_> {
+        LabelledRows {
+            rows: self.rows,
+            which: &self.which[places.clone()],
+            labels: &self.labels[places.clone()],
+            importances: &self.importances[places],
+        }
+    }
+}
+
+/// The examples of a fit.
+#[derive(Debug, Clone, Copy)]
+pub struct Examples<'a> {
+    pub learned: LabelledRows<'a>,
+    /// The codes of the rows learned, in their order; rows that follow are not looked at.
+    pub columns: &'a Columns,
+    /// The rows whose error decides when to stop.
+    pub validation: Option<LabelledRows<'a>>,
+    pub n_classes: usize,
+}
+
+/// The rows of a weight above 0, those that are held out last, if any are to be, and how many
+/// are learned.
+pub fn split_rows(
+    params: &Params,
+    n_classes: usize,
+    batch: &Batch<'_>,
+    holds_out: bool,
+) -> Result<(Vec<u32>, usize)> {
+    let mut which = batch.present();
+    if which.is_empty() {
+        return Err(Error::data("there is no example with a weight above 0"));
+    }
+    if !holds_out {
+        let n = which.len();
+        return Ok((which, n));
+    }
+    let n = (which.len() as f64 * params.validation_fraction).ceil() as usize;
+    if n >= which.len() {
+        return Err(Error::data(format!(
+            "early stopping holds out {n} of n_samples={}, which leaves none to learn from",
+            which.len()
+        )));
+    }
+    which.shuffle(&mut generator(params.seed, u64::MAX, 0));
+    // The last row of a class is learned: there is no other to learn the class from.
+    let label = |row: u32| batch.labels()[row as usize] as usize;
+    let mut left = vec![0u32; n_classes];
+    which.iter().for_each(|&row| left[label(row)] += 1);
+    let mut held_out = Vec::new();
+    which.retain(|&row| {
+        let left = &mut left[label(row)];
+        let is_held_out = held_out.len() < n && *left > 1;
+        if is_held_out {
+            *left -= 1;
+            held_out.push(row);
+        }
+        !is_held_out
+    });
+    if held_out.is_empty() {
+        return Err(Error::data(
+            "early stopping has no row to hold out: each is the only one of its class",
+        ));
+    }
+    which.sort_unstable();
+    let n_learned = which.len();
+    which.extend(held_out);
+    Ok((which, n_learned))
+}
 
 /// The committee on the validation rows.
 pub struct Validation<'a> {

@@ -322,46 +322,29 @@ fn pack<'a, I: TryFrom<u32>>(
 #[derive(Debug, Clone, Default)]
 pub struct FrozenTrees {
     pub nodes: FrozenNodes,
-    pub votes: FrozenVotes,
-}
-
-impl FrozenTrees {
-    /// From `trees`, which are sound.
-    pub fn new(trees: &[Tree]) -> Self {
-        let mut nodes = FrozenNodes::default();
-        nodes.freeze(trees.iter());
-        Self {
-            nodes,
-            votes: FrozenVotes::new(trees),
-        }
-    }
-}
-
-/// What a row in a leaf gets, by node of a [`FrozenNodes`].
-#[derive(Debug, Clone, Default)]
-pub struct FrozenVotes {
-    /// Where the votes of the leaf begin, which end where the next node's do, and its vote for all
-    /// other classes.
+    /// By node: where the votes of the leaf begin, which end where the next node's do, and its vote
+    /// for all other classes.
     leaves: Vec<(u32, f32)>,
     /// Classes listed and the votes for them.
     votes: Vec<(u32, f32)>,
 }
 
-impl FrozenVotes {
+impl FrozenTrees {
+    /// From `trees`, which are sound.
     pub fn new(trees: &[Tree]) -> Self {
         let mut frozen = Self::default();
+        frozen.nodes.freeze(trees.iter());
         for tree in trees {
             for node in &tree.nodes {
-                let start = frozen.votes.len() as u32;
+                let (start, mut others) = (frozen.votes.len() as u32, 0.0);
                 if node.is_leaf() {
-                    let (classes, votes) = tree.leaves.listed(node.feature as usize);
-                    let others = tree.leaves.others[node.feature as usize];
-                    frozen.leaves.push((start, others));
+                    let leaf = node.feature as usize;
+                    let (classes, votes) = tree.leaves.listed(leaf);
                     let votes = classes.iter().copied().zip(votes.iter().copied());
                     frozen.votes.extend(votes);
-                } else {
-                    frozen.leaves.push((start, 0.0));
+                    others = tree.leaves.others[leaf];
                 }
+                frozen.leaves.push((start, others));
             }
         }
         frozen.leaves.push((frozen.votes.len() as u32, 0.0));

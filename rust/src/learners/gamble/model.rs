@@ -3,15 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use rand::seq::SliceRandom;
-
-use super::boost::boost;
-use super::columns::{Columns, Examples, LabelledRows};
-use super::frozen::FrozenTrees;
-
-use super::frozen::{check_memory, Router, BLOCK_VALUES, MAX_BLOCK_ROWS};
+use super::boost::{boost, split_rows, Examples, ReadRows};
+use super::columns::Columns;
+use super::frozen::{check_memory, FrozenTrees, Router, BLOCK_VALUES, MAX_BLOCK_ROWS};
 use super::predict::{slope, Predictor};
-use super::sampling::generator;
 use super::tree::Tree;
 use super::Params;
 use crate::control::Control;
@@ -71,50 +66,6 @@ persist!(Gamble {
 } check check_trees);
 
 impl Gamble {
-    /// The rows of a weight above 0, those that are held out last, if any are to be, and how many
-    /// are learned.
-    fn split_rows(&self, batch: &Batch<'_>, holds_out: bool) -> Result<(Vec<u32>, usize)> {
-        let mut which = batch.present();
-        if which.is_empty() {
-            return Err(Error::data("there is no example with a weight above 0"));
-        }
-        if !holds_out {
-            let n = which.len();
-            return Ok((which, n));
-        }
-        let n = (which.len() as f64 * self.params.validation_fraction).ceil() as usize;
-        if n >= which.len() {
-            return Err(Error::data(format!(
-                "early stopping holds out {n} of n_samples={}, which leaves none to learn from",
-                which.len()
-            )));
-        }
-        which.shuffle(&mut generator(self.params.seed, u64::MAX, 0));
-        // The last row of a class is learned: there is no other to learn the class from.
-        let label = |row: u32| batch.labels()[row as usize] as usize;
-        let mut left = vec![0u32; self.n_classes];
-        which.iter().for_each(|&row| left[label(row)] += 1);
-        let mut held_out = Vec::new();
-        which.retain(|&row| {
-            let left = &mut left[label(row)];
-            let is_held_out = held_out.len() < n && *left > 1;
-            if is_held_out {
-                *left -= 1;
-                held_out.push(row);
-            }
-            !is_held_out
-        });
-        if held_out.is_empty() {
-            return Err(Error::data(
-                "early stopping has no row to hold out: each is the only one of its class",
-            ));
-        }
-        which.sort_unstable();
-        let n_learned = which.len();
-        which.extend(held_out);
-        Ok((which, n_learned))
-    }
-
     /// Learns from scratch, or with `warm_start` the rounds that are missing. On an error, or
     /// stopped half way, it stays as it was.
     fn learn(
@@ -143,38 +94,28 @@ impl Gamble {
         let weights = batch.relative_weights(&batch.present());
         let batch = &batch.with_weights(weights.as_deref());
         let holds_out = params.early_stopping && validation.is_none();
-        let (which, n_learned) = self.split_rows(batch, holds_out)?;
-        let (labels, importances) = labels_and_importances(batch, &which);
-        let part = |from: usize, to: usize| LabelledRows {
-            rows: batch.rows,
-            which: &which[from..to],
-            labels: &labels[from..to],
-            importances: &importances[from..to],
-        };
-        let of_validation = validation.map(Batch::present).unwrap_or_default();
-        if validation.is_some() && of_validation.is_empty() {
+        let (which, n_learned) = split_rows(params, n_classes, batch, holds_out)?;
+        let rows = ReadRows::new(batch, which);
+        let learned = rows.part(0..n_learned);
+        let other = validation.map(|batch| ReadRows::new(batch, batch.present()));
+        if other.as_ref().is_some_and(|rows| rows.which.is_empty()) {
             return Err(Error::data("no validation row has a weight above 0"));
         }
-        let parts = validation.map(|batch| labels_and_importances(batch, &of_validation));
-        let validation = match (validation, &parts) {
-            (Some(batch), Some((labels, importances))) => Some(LabelledRows {
-                rows: batch.rows,
-                which: &of_validation,
-                labels,
-                importances,
-            }),
-            _ => holds_out.then(|| part(n_learned, which.len())),
+        let held_out = || rows.part(n_learned..rows.which.len());
+        let validation = match &other {
+            Some(rows) => Some(rows.part(0..rows.which.len())),
+            None => holds_out.then(held_out),
         };
         let trees = with_threads(options.n_threads, |threads| {
             let examples = Examples {
-                columns: &Columns::new(&batch.rows, &which, params, threads, control)?,
-                learned: part(0, n_learned),
+                columns: &Columns::new(&batch.rows, &rows.which, params, threads, control)?,
+                learned,
                 validation,
                 n_classes,
             };
             boost(params, before, &examples, control)
         })??;
-        let slope = slope(params, &trees, &part(0, n_learned), n_classes);
+        let slope = slope(params, &trees, &learned, n_classes);
         self.slope = slope.unwrap_or(1.0);
         self.frozen = FrozenTrees::new(&trees);
         self.trees = trees;
@@ -430,12 +371,6 @@ impl Classifier for Gamble {
         bundle.narrow(|name| name.starts_with("trees.leaves"));
         Ok(bundle)
     }
-}
-
-/// The label and the importance of each of the rows `which`.
-fn labels_and_importances(batch: &Batch<'_>, which: &[u32]) -> (Vec<u32>, Vec<f32>) {
-    let of_row = |&row: &u32| (batch.labels()[row as usize], batch.weight(row as usize));
-    which.iter().map(of_row).unzip()
 }
 
 impl Learner for Gamble {

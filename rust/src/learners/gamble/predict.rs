@@ -14,7 +14,7 @@
 
 use std::ops::Range;
 
-use super::columns::LabelledRows;
+use super::boost::LabelledRows;
 use super::frozen::{DenseBlock, FrozenNodes, FrozenTrees, LANES};
 use super::sampling::RowSampler;
 use super::tree::Tree;
@@ -83,7 +83,7 @@ impl Predictor {
         self.common.resize(which.len(), 0.0);
         let mut add = |row: usize, tree: usize, leaf: u32| {
             let scores = &mut self.scores[row * k..(row + 1) * k];
-            trees.votes.add(leaf, scores, &mut self.common[row]);
+            trees.add(leaf, scores, &mut self.common[row]);
             after(row, tree - wanted.start, scores);
         };
         if together == 1 {

@@ -7,7 +7,8 @@ mod splits;
 mod traversal;
 mod wide;
 
-use super::columns::{Coding, Columns, Examples, LabelledRows};
+use super::boost::{Examples, LabelledRows};
+use super::columns::{Coding, Columns};
 use super::node::Node;
 use super::{Algorithm, Gamble, Params, Splits};
 use crate::control::Control;
@@ -49,6 +50,17 @@ struct Table {
 }
 
 impl Table {
+    /// Rows of one column of these `values`, all of weight 1.
+    fn of_column(values: &[f32], labels: &[u32], n_classes: usize) -> Self {
+        Self {
+            values: values.to_vec(),
+            width: 1,
+            labels: labels.to_vec(),
+            weights: vec![1.0; labels.len()],
+            n_classes,
+        }
+    }
+
     fn rows(&self) -> Rows<'_> {
         let values = Values::F32(&self.values);
         Rows::new_dense(values, self.labels.len(), self.width, true).unwrap()

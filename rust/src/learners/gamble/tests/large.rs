@@ -49,23 +49,6 @@ fn params() -> Params {
     }
 }
 
-#[test]
-fn threads_change_nothing_in_large_nodes() {
-    for splits in [Splits::Binned, Splits::Exact] {
-        let table = table(12);
-        let params = Params {
-            splits,
-            subsample: 0.6,
-            max_features: 0.8,
-            ..params()
-        };
-        let one = table.learn(params.clone(), 1);
-        for n_threads in [2, 5] {
-            assert_eq!(one.trees, table.learn(params.clone(), n_threads).trees);
-        }
-    }
-}
-
 /// All columns dense and stored as where there are too many codes for a byte.
 fn large(columns: &Columns, n_rows: usize) -> Columns {
     let mut large = columns.clone();
@@ -94,20 +77,6 @@ fn exact_and_binned_columns_grow_the_same_trees() {
         };
         assert!(!columns.sparse.is_empty());
         assert_eq!(grown(&columns), grown(&large(&columns, table.labels.len())));
-    }
-}
-
-#[test]
-fn leaves_have_the_rows_that_they_need() {
-    let params = Params {
-        min_samples_leaf: 300,
-        subsample: 0.5,
-        trim: 0.2,
-        ..params()
-    };
-    for tree in table(12).learn(params, 1).trees {
-        let rows = tree.statistics.iter().map(|node| node.n_rows);
-        assert!(tree.nodes.len() > 9 && rows.min() >= Some(300));
     }
 }
 

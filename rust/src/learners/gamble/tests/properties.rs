@@ -2,12 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::super::sampling::Weights;
 use super::super::tree::{push_votes, response, Leaves};
 use super::*;
 use crate::data::Indices;
 use crate::file::Bundle;
-use crate::model::TopK;
 
 /// Rows whose values tell something of their labels.
 fn tables() -> impl Strategy<Value = Table> {
@@ -45,19 +43,6 @@ fn sampled() -> Params {
         ..paper()
     }
 }
-
-/// Arrays of a file that numbers of elements or other arrays depend on.
-const ARRAYS: [&str; 9] = [
-    "nodes.feature",
-    "nodes.left",
-    "nodes.set",
-    "nodes.length",
-    "statistics.length",
-    "sets.length",
-    "leaves.starts",
-    "leaves.classes",
-    "leaves.others.length",
-];
 
 proptest! {
     /// Results 2 and 3, and Corollary 3.1: with h from z = y^2 by its own mean, r = K g / h.
@@ -115,17 +100,6 @@ proptest! {
     }
 
     #[test]
-    fn rows_of_weight_zero_are_not_there(table in tables()) {
-        let reference = table.learn(sampled(), 1);
-        let mut more = table.clone();
-        more.values.extend([7.0, -3.0, f32::NAN]);
-        more.labels.push(3);
-        more.weights.push(0.0);
-        let same = more.learn(sampled(), 1);
-        prop_assert_eq!(same.trees, reference.trees);
-    }
-
-    #[test]
     fn a_file_gives_the_same_committee(table in tables()) {
         let params = Params { categorical_features: vec![1], ..sampled() };
         let mut whole = table.clone();
@@ -137,37 +111,15 @@ proptest! {
         prop_assert_eq!(&again.trees, &model.trees);
         prop_assert_eq!(again.params_json().unwrap(), model.params_json().unwrap());
     }
-
-    /// Whoever makes up a file gets an error or a model that can be used, never a panic.
-    #[test]
-    fn made_up_files_do_no_harm(table in tables(), at in any::<usize>(), value in any::<u32>()) {
-        let model = table.learn(Params { n_estimators: 2, ..sampled() }, 1);
-        for name in ARRAYS {
-            let name = format!("trees.{name}");
-            let mut bundle = model.to_bundle();
-            let mut numbers = bundle.take::<u32>(&name).unwrap();
-            if !numbers.is_empty() {
-                let n = numbers.len();
-                numbers[at % n] = value >> (at % 32);
-            }
-            bundle.put(&name, numbers);
-            let made_up = Bundle::from_bytes(&bundle.to_bytes().unwrap()).unwrap();
-            if let Ok(model) = Gamble::from_bundle(made_up) {
-                table.scores(&model);
-            }
-        }
-    }
 }
 
 #[test]
 fn a_tree_that_leads_back_is_refused() {
-    let table = Table {
-        values: (0..8u8).map(f32::from).collect(),
-        width: 1,
-        labels: (0..8).collect(),
-        weights: vec![1.0; 8],
-        n_classes: 8,
-    };
+    let table = Table::of_column(
+        &(0..8u8).map(f32::from).collect::<Vec<_>>(),
+        &(0..8).collect::<Vec<_>>(),
+        8,
+    );
     let model = table.learn(paper(), 1);
     let name = "trees.nodes.left";
     let mut bundle = model.to_bundle();
@@ -181,42 +133,15 @@ fn a_tree_that_leads_back_is_refused() {
 }
 
 #[test]
-fn no_class_is_held_out_whole() {
-    let table = Table {
-        values: (0..60).map(|row| (row / 2) as f32).collect(),
-        width: 1,
-        labels: (0..60).map(|row| row / 2).collect(),
-        weights: vec![1.0; 60],
-        n_classes: 30,
-    };
-    let params = Params {
-        early_stopping: true,
-        validation_fraction: 0.4,
-        max_leaves: 30,
-        n_estimators: 1,
-        ..paper()
-    };
-    let model = table.learn(params, 1);
-    let control = Control::new(0);
-    let best = model
-        .predict_topk(&Query::new(&table.rows(), 1, &control), 1)
-        .unwrap()
-        .0;
-    assert!(best.iter().zip(&table.labels).all(|(&a, &b)| a == b as i32));
-}
-
-#[test]
 fn zero_is_a_value_like_any_other() {
     // Of equals the lowest threshold wins, also where the column is kept as entries.
     let values: Vec<f32> = [0, 0, 0, 0, 0, 0, 0, 1, 2, 3].map(|v| v as f32).to_vec();
     let threshold = |shift: f32| {
-        let table = Table {
-            values: values.iter().map(|value| value + shift).collect(),
-            width: 1,
-            labels: vec![1, 1, 1, 2, 1, 0, 2, 0, 1, 0],
-            weights: vec![1.0; 10],
-            n_classes: 3,
-        };
+        let table = Table::of_column(
+            &values.iter().map(|value| value + shift).collect::<Vec<_>>(),
+            &vec![1, 1, 1, 2, 1, 0, 2, 0, 1, 0],
+            3,
+        );
         let params = Params {
             n_estimators: 1,
             max_leaves: 2,
@@ -272,13 +197,13 @@ fn wide_sparse_rows_sample_among_the_columns_that_they_have() {
 #[test]
 fn of_two_classes_it_is_gentle_adaboost() {
     let n = 40u16;
-    let table = Table {
-        values: (0..n).map(|i| f32::from(i * 17 % 40)).collect(),
-        width: 1,
-        labels: (0..n).map(|i| u32::from((i * 17 % 40) / 7 % 2)).collect(),
-        weights: vec![1.0; usize::from(n)],
-        n_classes: 2,
-    };
+    let table = Table::of_column(
+        &(0..n).map(|i| f32::from(i * 17 % 40)).collect::<Vec<_>>(),
+        &(0..n)
+            .map(|i| u32::from((i * 17 % 40) / 7 % 2))
+            .collect::<Vec<_>>(),
+        2,
+    );
     let params = Params {
         max_leaves: 2,
         n_estimators: 30,
@@ -313,78 +238,12 @@ fn of_two_classes_it_is_gentle_adaboost() {
 }
 
 #[test]
-fn weights_stay_finite_over_a_thousand_rounds() {
-    let n = 90u16;
-    let table = Table {
-        values: (0..n).map(|i| f32::from(i * 37 % 90)).collect(),
-        width: 1,
-        labels: (0..n).map(|i| u32::from(i % 30)).collect(),
-        weights: vec![1.0; usize::from(n)],
-        n_classes: 30,
-    };
-    let model = table.learn(
-        Params {
-            n_estimators: 1000,
-            ..paper()
-        },
-        1,
-    );
-    assert_eq!(model.trees.len(), 1000);
-    assert!(table.scores(&model).iter().all(|score| score.is_finite()));
-    let mut weights = Weights::new([1.0f32, 1.0].into_iter());
-    for _ in 0..1000 {
-        weights.scale(0, -29.0);
-        weights.scale(1, 29.0);
-        weights.refresh();
-    }
-    assert!(weights.plain[0] > 0.0 && weights.plain[1] == 1.0);
-}
-
-#[test]
-fn what_is_answered_after_every_tree_ends_with_the_answer() {
-    let n = 60u16;
-    let table = Table {
-        values: (0..n).map(|i| f32::from(i * 7 % 60)).collect(),
-        width: 1,
-        labels: (0..n).map(|i| u32::from((i * 7 % 60) / 10)).collect(),
-        weights: vec![1.0; usize::from(n)],
-        n_classes: 6,
-    };
-    let control = Control::new(0);
-    for algorithm in [Algorithm::Gamble, Algorithm::Samme] {
-        let params = Params {
-            algorithm,
-            max_leaves: 3,
-            ..paper()
-        };
-        let model = table.learn(params, 1);
-        let stages = model
-            .staged_predict(&Query::new(&table.rows(), 2, &control))
-            .unwrap();
-        let (last, _) = model
-            .predict_topk(&Query::new(&table.rows(), 1, &control), 1)
-            .unwrap();
-        for (stages, last) in stages.chunks_exact(model.trees.len()).zip(last) {
-            assert_eq!(*stages.last().unwrap(), last);
-        }
-        let (labels, _) = model
-            .predict_topk(&Query::new(&table.rows(), 1, &control), 8)
-            .unwrap();
-        assert!(labels
-            .chunks_exact(8)
-            .all(|row| row[6..] == [TopK::NO_LABEL; 2]));
-    }
-}
-
-#[test]
 fn ranges_of_trees_add_up_to_the_committee() {
-    let table = Table {
-        values: (0..30u8).map(|i| f32::from(i * 7 % 30)).collect(),
-        width: 1,
-        labels: (0..30).map(|i| i * 7 % 30 / 10).collect(),
-        weights: vec![1.0; 30],
-        n_classes: 3,
-    };
+    let table = Table::of_column(
+        &(0..30u8).map(|i| f32::from(i * 7 % 30)).collect::<Vec<_>>(),
+        &(0..30).map(|i| i * 7 % 30 / 10).collect::<Vec<_>>(),
+        3,
+    );
     let model = table.learn(paper(), 1);
     let control = Control::new(0);
     let scores = |first_tree, last_tree| -> crate::Result<Vec<f64>> {
@@ -422,65 +281,24 @@ fn ranges_of_trees_add_up_to_the_committee() {
 }
 
 #[test]
-fn samme_weighs_trees_as_it_should() {
-    use super::super::tree::samme_vote;
-    let (wrong, k) = (0.25f64, 4.0f64);
-    let alpha = ((1.0 - wrong) / wrong).ln() + (k - 1.0).ln();
-    assert!((samme_vote(wrong, 4).unwrap() - 9.0 / 4.0 * alpha).abs() < 1e-12);
-    assert_eq!(samme_vote(0.75, 4), None);
-}
-
-#[test]
 fn bad_parameters_are_named() {
-    let cases: [(Params, &str); 5] = [
-        (
-            Params {
-                max_leaves: 1,
-                ..paper()
-            },
-            "max_leaves must be at least 2, got 1",
-        ),
-        (
-            Params {
-                learning_rate: f64::NAN,
-                ..paper()
-            },
-            "learning_rate must be",
-        ),
-        (
-            Params {
-                subsample: 0.0,
-                ..paper()
-            },
-            "subsample must be above 0",
-        ),
-        (
-            Params {
-                trim: 1.0,
-                ..paper()
-            },
-            "trim must be at least 0",
-        ),
-        (
-            Params {
-                algorithm: Algorithm::Samme,
-                clip: true,
-                ..paper()
-            },
-            "clip must be false",
-        ),
+    type Change = fn(&mut Params);
+    let cases: [(&str, Change); 5] = [
+        ("max_leaves must be at least 2, got 1", |p| p.max_leaves = 1),
+        ("learning_rate must be", |p| p.learning_rate = f64::NAN),
+        ("subsample must be above 0", |p| p.subsample = 0.0),
+        ("trim must be at least 0", |p| p.trim = 1.0),
+        ("clip must be false", |p| {
+            (p.algorithm, p.clip) = (Algorithm::Samme, true);
+        }),
     ];
-    for (params, expected) in cases {
+    for (expected, change) in cases {
+        let mut params = paper();
+        change(&mut params);
         let error = Gamble::create(params, 3, false).unwrap_err().to_string();
         assert!(error.contains(expected), "{error:?} lacks {expected:?}");
     }
-    let table = Table {
-        values: vec![1.0, 2.0],
-        width: 1,
-        labels: vec![0, 1],
-        weights: vec![1.0; 2],
-        n_classes: 2,
-    };
+    let table = Table::of_column(&vec![1.0, 2.0], &vec![0, 1], 2);
     let params = Params {
         categorical_features: vec![5],
         ..paper()

@@ -9,17 +9,6 @@ use super::super::tree::{push_votes, samme_vote, Leaves};
 use super::traversal::{self, leaf_of};
 use super::*;
 
-/// Rows of one column whose values are `values`, all of weight 1.
-fn table(values: &[f32], labels: &[u32], n_classes: usize) -> Table {
-    Table {
-        values: values.to_vec(),
-        width: 1,
-        labels: labels.to_vec(),
-        weights: vec![1.0; labels.len()],
-        n_classes,
-    }
-}
-
 /// Noisy rows, some of them alike.
 fn noisy(n: usize, n_classes: usize) -> Table {
     let mut random = generator(n as u64, n_classes as u64, 0);
@@ -30,7 +19,7 @@ fn noisy(n: usize, n_classes: usize) -> Table {
         0 => random.random_range(0..n_classes as u32) as f32,
         _ => label as f32,
     });
-    table(&values.collect::<Vec<f32>>(), &labels, n_classes)
+    Table::of_column(&values.collect::<Vec<f32>>(), &labels, n_classes)
 }
 
 /// Numbers of rounds run and kept, by the errors of the rounds.
@@ -118,7 +107,10 @@ fn a_sample_of_no_row_is_all_rows() {
         subsample: 1e-9,
         ..paper()
     };
-    for tree in table(&[0.0, 1.0], &[0, 1], 2).learn(params, 1).trees {
+    for tree in Table::of_column(&[0.0, 1.0], &[0, 1], 2)
+        .learn(params, 1)
+        .trees
+    {
         assert_eq!(tree.statistics[0].n_rows, 2);
     }
 }
@@ -127,7 +119,7 @@ fn a_sample_of_no_row_is_all_rows() {
 /// 6 and -3, and f / (K - 1) is 3 and -1.5.
 #[test]
 fn rows_that_the_tree_was_not_grown_from_gain_little_weight() {
-    let table = table(&[0.0, 1.0, 0.0, 0.0], &[0, 1, 0, 2], 3);
+    let table = Table::of_column(&[0.0, 1.0, 0.0, 0.0], &[0, 1, 0, 2], 3);
     let columns = table.columns(&paper());
     let mut weights = Weights::new(table.weights.iter().copied());
     let mut grower = Grower::new(&paper(), 1, 3);
@@ -182,7 +174,7 @@ fn samme_stops_after_a_tree_without_errors() {
         algorithm: Algorithm::Samme,
         ..paper()
     };
-    let model = table(&[0.0, 1.0, 2.0], &[0, 1, 2], 3).learn(params, 1);
+    let model = Table::of_column(&[0.0, 1.0, 2.0], &[0, 1, 2], 3).learn(params, 1);
     assert_eq!(model.trees.len(), 1);
 }
 
@@ -232,7 +224,7 @@ fn a_tree_of_few_leaves_is_the_beginning_of_one_of_many() {
 #[test]
 fn reports_and_summary_are_in_shares_of_the_weight() {
     // Two rows of each class to the left, one to the right.
-    let mut table = table(&[0.0, 0.0, 0.0, 1.0], &[0, 0, 1, 2], 3);
+    let mut table = Table::of_column(&[0.0, 0.0, 0.0, 1.0], &[0, 0, 1, 2], 3);
     table.weights = vec![2.0, 2.0, 4.0, 8.0];
     let params = Params {
         n_estimators: 2,
@@ -264,20 +256,6 @@ fn reports_and_summary_are_in_shares_of_the_weight() {
 }
 
 #[test]
-fn missing_values_go_to_the_heavier_side_where_none_was_missing() {
-    let missing_left = |values: &[f32]| {
-        let params = Params {
-            n_estimators: 1,
-            max_leaves: 2,
-            ..paper()
-        };
-        table(values, &[0, 0, 0, 1], 2).learn(params, 1).trees[0].nodes[0].missing_left
-    };
-    assert!(missing_left(&[0.0, 0.0, 0.0, 1.0]));
-    assert!(!missing_left(&[1.0, 1.0, 1.0, 0.0]));
-}
-
-#[test]
 fn a_column_that_no_split_divides_evenly_makes_no_path_as_long_as_the_tree_has_leaves() {
     let values: Vec<f32> = (0..3000).map(|i| i as f32).collect();
     let labels: Vec<u32> = (0..3000).map(|i| i % 2).collect();
@@ -288,162 +266,8 @@ fn a_column_that_no_split_divides_evenly_makes_no_path_as_long_as_the_tree_has_l
         subsample: 1.0,
         ..Params::default()
     };
-    let model = table(&values, &labels, 2).learn(params, 1);
+    let model = Table::of_column(&values, &labels, 2).learn(params, 1);
     let depths: Vec<u32> = model.reports()[0].get("depth").unwrap();
     assert!(depths.len() > 1000);
     assert!(depths.iter().all(|&depth| depth <= 512));
-}
-
-/// Noisy rows of four columns, one of them sparse and one of categories.
-fn noisy_rows(seed: u64, n_rows: usize) -> Table {
-    let mut random = generator(seed, 0, 0);
-    let mut table = Table {
-        values: Vec::new(),
-        width: 4,
-        labels: Vec::new(),
-        weights: Vec::new(),
-        n_classes: 5,
-    };
-    for row in 0..n_rows {
-        let label = random.random_range(0..5u32);
-        let noise: [f32; 3] = std::array::from_fn(|_| random.random::<f32>() * 4.0);
-        let is_rare = random.random_range(0..20) == 0;
-        table.values.push(label as f32 + noise[0]);
-        table
-            .values
-            .push(if row % 7 == 0 { f32::NAN } else { noise[1] });
-        table.values.push(f32::from(u8::from(is_rare)) * noise[2]);
-        table.values.push((label as f32 + noise[2]).floor());
-        table.labels.push(label);
-        table
-            .weights
-            .push([0.0, 0.5, 1.0, 2.0][random.random_range(0..4)]);
-    }
-    table
-}
-
-fn settings() -> [Params; 5] {
-    let sampled = Params {
-        max_features: 0.5,
-        subsample: 0.6,
-        trim: 0.1,
-        clip: true,
-        learning_rate: 0.3,
-        splits: Splits::Binned,
-        categorical_features: vec![3],
-        ..paper()
-    };
-    let samme = Params {
-        algorithm: Algorithm::Samme,
-        ..paper()
-    };
-    let stopping = Params {
-        early_stopping: true,
-        patience: 3,
-        ..sampled.clone()
-    };
-    // A tree without errors, after which there are no more rounds.
-    let samme_until_right = Params {
-        max_leaves: 1000,
-        ..samme.clone()
-    };
-    [paper(), sampled, samme, stopping, samme_until_right]
-}
-
-/// `n_before` rounds and then, of a model from the file of these, those up to `n`.
-fn in_two_parts(table: &Table, params: &Params, n_before: u32, n: u32) -> Gamble {
-    let rounds = |n_estimators| Params {
-        n_estimators,
-        ..params.clone()
-    };
-    let bytes = table.learn(rounds(n_before), 1).to_bytes().unwrap();
-    let mut model = Gamble::from_bytes(&bytes).unwrap();
-    model
-        .set_params(&crate::params::to_json(&rounds(n)).unwrap())
-        .unwrap();
-    let options = FitOptions {
-        n_threads: 2,
-        warm_start: true,
-    };
-    model
-        .fit(&table.batch(), options, &Control::new(0))
-        .unwrap();
-    model
-}
-
-#[test]
-fn rounds_in_two_parts_are_those_at_once() {
-    for seed in 0..4 {
-        let table = noisy_rows(seed, 150);
-        for params in settings() {
-            let at_once = Params {
-                n_estimators: 30,
-                ..params.clone()
-            };
-            let at_once = table.learn(at_once, 1);
-            for n_before in [1, 7, 29] {
-                let parts = in_two_parts(&table, &params, n_before, 30);
-                assert_eq!(parts.trees, at_once.trees, "{params:?} {n_before}");
-            }
-        }
-    }
-}
-
-#[test]
-fn only_the_number_of_rounds_may_change() {
-    let mut model = noisy_rows(0, 50).learn(paper(), 1);
-    let other = Params {
-        max_leaves: 3,
-        ..paper()
-    };
-    let other = crate::params::to_json(&other).unwrap();
-    let error = model.set_params(&other).unwrap_err();
-    assert!(error.to_string().contains("only n_estimators may change"));
-}
-
-#[test]
-fn the_best_round_is_that_of_the_validation_rows() {
-    for params in settings() {
-        let (table, other) = (noisy_rows(0, 150), noisy_rows(1, 60));
-        let params = Params {
-            n_estimators: 30,
-            early_stopping: false,
-            ..params
-        };
-        let all = table.learn(params.clone(), 1);
-        let stages = all.staged_predict(&Query::new(&other.rows(), 1, &Control::new(0)));
-        let (stages, n) = (stages.unwrap(), all.trees.len());
-        let wrong = |stage: usize| -> f32 {
-            let rows = other.labels.iter().zip(&other.weights).enumerate();
-            let missed = rows.filter(|(row, (&label, _))| stages[row * n + stage] != label as i32);
-            missed.map(|(_, (_, weight))| weight).sum()
-        };
-        let best = (0..n)
-            .min_by(|&a, &b| wrong(a).total_cmp(&wrong(b)))
-            .unwrap();
-        let params = Params {
-            early_stopping: true,
-            patience: 100,
-            ..params
-        };
-        let mut model = Gamble::create(params, 5, false).unwrap();
-        let control = Control::new(0);
-        let options = FitOptions::threads(1);
-        model
-            .fit_validated(&table.batch(), &other.batch(), options, &control)
-            .unwrap();
-        assert_eq!(model.trees, all.trees[..=best]);
-    }
-    let mut weightless = noisy_rows(1, 60);
-    weightless.weights.fill(0.0);
-    let mut model = Gamble::create(settings()[3].clone(), 5, false).unwrap();
-    let error = model
-        .fit_validated(
-            &noisy_rows(0, 150).batch(),
-            &weightless.batch(),
-            FitOptions::threads(1),
-            &Control::new(0),
-        )
-        .unwrap_err();
-    assert!(error.to_string().contains("no validation row"));
 }
