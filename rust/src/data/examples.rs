@@ -97,6 +97,17 @@ impl Examples {
         (self.rows.n_values() - self.len()) as f64 / cells.max(1.0)
     }
 
+    /// How often each column is there.
+    pub fn column_counts(&self) -> Vec<u32> {
+        let mut counts = vec![0; self.width];
+        for row in 0..self.len() as u32 {
+            for &column in self.row(row).0 {
+                counts[column as usize] += 1;
+            }
+        }
+        counts
+    }
+
     /// Columns and values of example `i`.
     #[inline]
     pub fn row(&self, i: u32) -> (&[u32], &[f32]) {

@@ -110,7 +110,7 @@ impl<const M: usize, const P: usize> ObjectiveSums<M, P> {
     /// with the new child is that of the set before plus its pairs with the children
     /// before it, and these are summed for all sets in the same way.
     #[inline]
-    pub(super) fn cost_of_all_sets(pair_costs: &[PairCosts; P]) -> [f64; MOST_SETS] {
+    fn cost_of_all_sets(pair_costs: &[PairCosts; P]) -> [f64; MOST_SETS] {
         let mut costs = [0.0; MOST_SETS];
         for j in 1..M {
             let n = 1 << j;

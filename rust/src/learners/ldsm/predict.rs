@@ -54,8 +54,7 @@ impl PredictionMemory {
 
 /// Predicts a block of rows.
 pub struct Predictor<'a> {
-    trees: &'a [Tree],
-    preparation: &'a Preparation,
+    learned: Learned<'a>,
     block: &'a mut RaggedRows,
     buffer: &'a mut RowBuffer,
     hits: &'a mut LeafHits,
@@ -66,8 +65,6 @@ pub struct Predictor<'a> {
     labels_each: f32,
     /// Makes the final scores of these.
     ranker: Ranker<'a>,
-    /// How final scores become probabilities, if they do.
-    calibration: Option<Calibration>,
 }
 
 impl<'a> Predictor<'a> {
@@ -84,8 +81,7 @@ impl<'a> Predictor<'a> {
         let (beta, width) = (learned.params.beta, learned.preparation.width());
         let reranker = learned.centroids;
         Self {
-            trees: learned.trees,
-            preparation: learned.preparation,
+            learned,
             block,
             buffer,
             hits,
@@ -93,8 +89,12 @@ impl<'a> Predictor<'a> {
             scores,
             labels_each: 0.0,
             ranker: Ranker::new(learned.scorers, ranker),
-            calibration: learned.scorers.map(|scorers| scorers.calibration),
         }
+    }
+
+    /// How final scores become probabilities, if they do.
+    fn calibration(&self) -> Option<Calibration> {
+        self.learned.scorers.map(|scorers| scorers.calibration)
     }
 
     /// Reads the rows `which` and sends them through all trees.
@@ -104,14 +104,17 @@ impl<'a> Predictor<'a> {
         which: Range<usize>,
         control: &Control,
     ) -> Result<()> {
+        let Learned {
+            preparation, trees, ..
+        } = self.learned;
         self.block.clear();
         for i in which {
-            self.preparation.read(rows, i, self.buffer);
+            preparation.read(rows, i, self.buffer);
             let columns = self.buffer.columns.iter().copied();
             self.block.push(columns, &self.buffer.values);
         }
-        let width = self.preparation.width();
-        self.hits.find(self.trees, self.block, width, control)
+        let width = preparation.width();
+        self.hits.find(trees, self.block, width, control)
     }
 
     /// Number of rows of the block.
@@ -126,7 +129,7 @@ impl<'a> Predictor<'a> {
 
     /// Scores row `i` of the block.
     pub fn score_row(&mut self, i: usize) {
-        let trees = self.trees;
+        let trees = self.learned.trees;
         self.labels_each = self.hits.average(i, trees, trees.len(), self.scores);
         let row = self.block.row(i);
         if let Some(reranker) = &mut self.reranker {
@@ -159,7 +162,7 @@ impl<'a> Predictor<'a> {
         // Probabilities decide, if there are any: shares of a leaf's labels, made shares of its
         // examples, if not.
         let is_by_likelihood = matches!(selection, LabelSelection::Likely(_));
-        let by_share = is_by_likelihood && self.calibration.is_none();
+        let by_share = is_by_likelihood && self.calibration().is_none();
         self.ranker.for_each_label(self.scores, |label, share| {
             if !by_share || share * self.labels_each > 0.5 {
                 found.push((label, self.score(label, share)));
@@ -185,7 +188,7 @@ impl<'a> Predictor<'a> {
     /// Makes probabilities of final scores, where there are scorers. What is no score, minus
     /// infinity, stays.
     pub fn calibrate<'s>(&self, scores: impl IntoIterator<Item = &'s mut f32>) {
-        if let Some(calibration) = self.calibration {
+        if let Some(calibration) = self.calibration() {
             let scores = scores.into_iter();
             scores
                 .filter(|score| **score > f32::NEG_INFINITY)

@@ -276,24 +276,9 @@ pub(in crate::learners) fn regressors(
     let (mut columns, mut weights) = (Vec::new(), Vec::new());
     let m = tree.arity as usize;
     for column in 0..width as u32 - 1 {
-        let found: Vec<f32> = match m {
-            2 => tree
-                .routers
-                .lookup::<2>(split as usize)
-                .get(column)
-                .to_vec(),
-            3 => tree
-                .routers
-                .lookup::<3>(split as usize)
-                .get(column)
-                .to_vec(),
-            4 => tree
-                .routers
-                .lookup::<4>(split as usize)
-                .get(column)
-                .to_vec(),
-            _ => panic!("{m}"),
-        };
+        let found: Vec<f32> = with_arity!(tree.arity, M => {
+            tree.routers.lookup::<M>(split as usize).get(column).to_vec()
+        });
         if found.iter().any(|&w| w != 0.0) {
             columns.push(column);
             weights.extend(found);

@@ -15,7 +15,7 @@ use crate::data::{Batch, Examples, Preparation, RaggedRows};
 use crate::error::Result;
 use crate::file::{Bundle, Nest};
 use crate::learners::one_against_some::{
-    train, Candidates, LabelScores, OneAgainstSome, RowCandidates,
+    row_candidates, train, Candidates, LabelScores, OneAgainstSome,
 };
 use crate::memory;
 use crate::model::seed_of;
@@ -253,7 +253,7 @@ fn candidates(
         let rows = from..n_rows.min(from + BLOCK as u32);
         let mut found = Vec::with_capacity(rows.len());
         scorer.score(rows, control, |row, scores| {
-            found.push(RowCandidates::new(examples, row, scores, n_negatives));
+            found.push(row_candidates(examples, row, scores, n_negatives));
         })?;
         Ok(found)
     };

@@ -18,31 +18,27 @@ pub struct Candidates {
     pub scored: Ragged<(u32, f32)>,
 }
 
-/// What the model says of one row.
-#[derive(Debug, Default)]
-pub struct RowCandidates {
-    hard: Vec<u32>,
-    /// None where the row is not one of the fit.
-    scored: Option<ScoredLabels>,
-}
+/// The best labels of a row that it does not have, and the best of all where it is one of the fit.
+pub type RowCandidates = (Vec<u32>, Option<ScoredLabels>);
 
-impl RowCandidates {
-    /// The candidates of `row` by `scores`, of which there are none if each part of the model has
-    /// learned it.
-    pub fn new(examples: &Examples, row: u32, scores: &LabelScores, n_negatives: usize) -> Self {
-        let sample = FitSample::new(examples.len());
-        Self {
-            hard: hard_negatives(examples.labels(row), scores, n_negatives),
-            scored: sample.contains(row).then(|| best_labels(scores)),
-        }
-    }
+/// The candidates of `row` by `scores`, of which there are none if each part of the model has
+/// learned it.
+pub fn row_candidates(
+    examples: &Examples,
+    row: u32,
+    scores: &LabelScores,
+    n_negatives: usize,
+) -> RowCandidates {
+    let hard = hard_negatives(examples.labels(row), scores, n_negatives);
+    let is_scored = FitSample::new(examples.len()).contains(row);
+    (hard, is_scored.then(|| best_labels(scores)))
 }
 
 impl FromIterator<RowCandidates> for Candidates {
     /// Of all rows, in their order.
     fn from_iter<I: IntoIterator<Item = RowCandidates>>(rows: I) -> Self {
         let mut all = Self::default();
-        for RowCandidates { hard, scored } in rows {
+        for (hard, scored) in rows {
             all.hard.push(hard);
             scored
                 .into_iter()
@@ -149,7 +145,7 @@ fn candidates(
 }
 
 /// The best labels of a row, increasing, and their `scores`, for the fit.
-pub fn best_labels(scores: &LabelScores) -> ScoredLabels {
+fn best_labels(scores: &LabelScores) -> ScoredLabels {
     let mut scored = ScoredLabels::new();
     scores.for_each(|label, score| scored.push((label, score)));
     keep_best(&mut scored, CANDIDATES);

@@ -35,7 +35,7 @@ mod weights;
 #[cfg(test)]
 mod tests;
 
-pub use candidates::{Candidates, RowCandidates};
+pub use candidates::{row_candidates, Candidates};
 pub use join::Calibration;
 #[cfg(test)]
 pub use join::Join;

@@ -159,15 +159,10 @@ fn scales(examples: &Examples, power: f64) -> Vec<f32> {
     if power == 0.0 {
         return vec![1.0; examples.width];
     }
-    let mut counts = vec![0u32; examples.width];
-    for row in 0..examples.len() as u32 {
-        for &column in examples.row(row).0 {
-            counts[column as usize] += 1;
-        }
-    }
     let n_rows = examples.len() as f64 + 1.0;
     // Columns that are hashed to one can be there more often than there are rows.
     let idf = |n: u32| (n_rows / (f64::from(n) + 0.5)).ln().max(1e-3);
-    let scales = counts.iter().map(|&n| idf(n).powf(power) as f32);
+    let counts = examples.column_counts().into_iter();
+    let scales = counts.map(|n| idf(n).powf(power) as f32);
     scales.collect()
 }

@@ -157,12 +157,7 @@ fn packed(scorer: &Scorer) -> PackedList {
 fn index_threshold(weights: &PackedLists, n_labels: usize, examples: &Examples) -> Option<f32> {
     /// The bits of a float above 0 grow with it; their upper half tells thresholds well enough.
     const SHIFT: u32 = 16;
-    let mut rows_with = vec![0u32; examples.width];
-    for row in 0..examples.len() as u32 {
-        for &column in examples.row(row).0 {
-            rows_with[column as usize] += 1;
-        }
-    }
+    let rows_with = examples.column_counts();
     // The weights for each column, and how often the rows meet one above 0 of such bits.
     let mut weights_for = vec![0usize; examples.width];
     let mut n_met = vec![0u64; 1 << (31 - SHIFT)];

@@ -45,14 +45,6 @@ fn parameters_are_refused_by_name() {
 }
 
 #[test]
-fn options_survive_json() {
-    let text = serde_json::to_string(&params()).unwrap();
-    assert_eq!(serde_json::from_str::<Params>(&text).unwrap(), params());
-    let unknown = text.replacen('{', "{\"epochs\": 3, ", 1);
-    assert!(serde_json::from_str::<Params>(&unknown).is_err());
-}
-
-#[test]
 fn a_fit_that_is_refused_changes_nothing() {
     let data = fixed(60, false);
     let mut ldsm = data.fit(&params());
@@ -106,37 +98,18 @@ fn dense_is_more_than_half() {
 fn parameters_of_trees_to_be_added() {
     let mut ldsm = fixed(60, false).fit(&params());
     let json = |params: &Params| serde_json::to_string(params).unwrap();
-    let refused = [
-        Params {
-            arity: 3,
-            ..params()
-        },
-        Params {
-            scaling: Scaling::Row,
-            ..params()
-        },
-        Params {
-            n_bits: Some(4),
-            ..params()
-        },
-        Params {
-            n_negatives: 7,
-            ..params()
-        },
-        Params {
-            tail_weight: 0.5,
-            ..params()
-        },
-        Params {
-            cost: Some(0.5),
-            ..params()
-        },
-        Params {
-            weight_threshold: 0.5,
-            ..params()
-        },
+    let refused: [fn(&mut Params); 7] = [
+        |p| p.arity = 3,
+        |p| p.scaling = Scaling::Row,
+        |p| p.n_bits = Some(4),
+        |p| p.n_negatives = 7,
+        |p| p.tail_weight = 0.5,
+        |p| p.cost = Some(0.5),
+        |p| p.weight_threshold = 0.5,
     ];
-    for other in refused {
+    for change in refused {
+        let mut other = params();
+        change(&mut other);
         let message = ldsm.set_params(&json(&other)).unwrap_err().to_string();
         let named = message.starts_with("arity, scaling, n_bits, scorers");
         assert!(

@@ -330,50 +330,6 @@ fn blocks_fit_together() {
     }
 }
 
-#[test]
-fn odd_requests() {
-    let data = fixed(60, false);
-    let ldsm = data.fit(&params());
-    let rows = data.rows();
-    let message = ldsm
-        .predict_topk(&Query::new(&rows, 1, &control()), 0)
-        .unwrap_err()
-        .to_string();
-    assert!(message.starts_with('k'), "{message}");
-    // No rows, a row of nothing.
-    let none = data.select([]);
-    assert_eq!(
-        ldsm.predict_topk(&Query::new(&none.rows(), 1, &control()), 3)
-            .unwrap(),
-        (vec![], vec![])
-    );
-    let found = ldsm
-        .select_labels(
-            &Query::new(&none.rows(), 2, &control()),
-            LabelSelection::Likely(0),
-        )
-        .unwrap();
-    assert_eq!((found.starts, found.labels.len()), (vec![0], 0));
-    let mut bare = Data::empty(false);
-    bare.push(&[], &[], 1.0);
-    agree(&all(&ldsm, &bare)[0], &by_trees(&ldsm, &bare, 0).0, 1e-5).unwrap();
-    // Another width; nothing learned.
-    let narrow = Rows::dense(Values::F32(&[1.0; 4]), 2, 2).unwrap();
-    assert!(ldsm
-        .predict_topk(&Query::new(&narrow, 1, &control()), 1)
-        .is_err());
-    let new = Ldsm::create(params(), N_CLASSES, true).unwrap();
-    assert!(new
-        .predict_topk(&Query::new(&rows, 1, &control()), 1)
-        .is_err());
-    let stopped = control();
-    stopped.stop();
-    assert!(matches!(
-        ldsm.predict_topk(&Query::new(&rows, 1, &stopped), 1),
-        Err(Error::Stopped)
-    ));
-}
-
 /// A label so light that its share is no float is there once, not once per leaf.
 #[test]
 fn light_labels_are_there_once() {
@@ -390,22 +346,6 @@ fn light_labels_are_there_once() {
         .predict_topk(&Query::new(&data.rows(), 1, &control()), 4)
         .unwrap();
     assert_eq!(labels[..4], [1, 2, -1, -1], "{scores:?}");
-}
-
-/// However far a row is from a label's examples, a label that the trees name is named.
-#[test]
-fn labels_far_away_are_still_named() {
-    let data = fixed(60, false);
-    let params = Params {
-        beta: 0.0,
-        ..params()
-    };
-    let ldsm = data.fit(&params);
-    let above = LabelSelection::Above(0.0);
-    let found = ldsm.select_labels(&Query::new(&data.rows(), 1, &control()), above);
-    for (i, found) in rows_of(&found.unwrap()).iter().enumerate() {
-        assert!(found.keys().eq(by_trees(&ldsm, &data, i).0.keys()));
-    }
 }
 
 /// Few labels are all looked at, of many those that have a score are noted.

@@ -226,65 +226,6 @@ proptest! {
         }
     }
 
-    /// Margins, steps on standardised rows, and the weights of the rows as they came.
-    #[test]
-    fn dense_rows_are_standardised(
-        rows in prop::collection::vec((prop::array::uniform4(-9i8..9), 1u8..9, prop::array::uniform3(-4i8..=4)), 1..30),
-        rate in 0.01f32..0.2,
-        offset in prop::sample::select(vec![0.0f32, 5.0, -300.0]),
-    ) {
-        let mut data = Data::empty(true);
-        for (levels, weight, _) in &rows {
-            let [a, b, c, d] = levels.map(f32::from);
-            // One that never changes, one that is mostly the same, one far from 0.
-            let row = [(0, a), (2, 0.7), (3, if b > 7.0 { 1.0 } else { 0.25 }), (5, c / 4.0 + offset), (9, d * 16.0)];
-            data.push(&row.into_iter().filter(|&(_, x)| x != 0.0).collect::<Vec<_>>(), &[1], f32::from(*weight) / 4.0);
-        }
-        let examples = data.examples();
-        let ids: Vec<u32> = (0..examples.len() as u32).collect();
-        let node = node_data(&examples, &ids);
-        let width = node.columns.len();
-        let first = |i: usize| -> [f32; M] { std::array::from_fn(|j| ((i * 7 + j * 3) % 11) as f32 / 40.0 - 0.12) };
-        let mut dense = DenseRegressors::<M>::new(&node.examples, (0..width).map(first), rate);
-
-        let first: Vec<[f32; M]> = (0..width).map(first).collect();
-        let importances: Vec<f32> = (0..data.len()).map(|i| data.weight(i)).collect();
-        let with_constant = |i| data.row(i).into_iter().chain([(WIDTH as u32, 1.0)]).collect();
-        let plain: Vec<Vec<(u32, f32)>> = (0..data.len()).map(with_constant).collect();
-        let mut slow = SlowDense::new(&plain, &importances, &node.columns, &first);
-        for (i, (_, _, gradients)) in rows.iter().enumerate() {
-            let steps = gradients.map(|level| rate * f32::from(level) / 3.0);
-            let mut margins = dense.margins(i as u32);
-            let wanted = slow.margins(i);
-            for j in 0..M {
-                prop_assert!(is_near(margins[j].into(), wanted[j], 1e-3), "{margins:?} {wanted:?}");
-            }
-            dense.step(i as u32, &steps, &mut margins);
-            slow.step(i, &steps.map(f64::from));
-            let wanted = slow.margins(i);
-            for j in 0..M {
-                prop_assert!(is_near(margins[j].into(), wanted[j], 1e-3), "moved: {margins:?} {wanted:?}");
-            }
-        }
-        let constant = node.columns.iter().position(|&column| column as usize == WIDTH).unwrap();
-        let own = dense.weights(constant, 0.0);
-        for (f, &column) in node.columns.iter().enumerate() {
-            if column == 2 {
-                prop_assert_eq!(own[f], [0.0; M]);
-            }
-        }
-        for i in 0..data.len() {
-            let (features, values) = node.examples.row(i as u32);
-            let wanted = dense.margins(i as u32);
-            for j in 0..M {
-                let terms = features.iter().zip(values).map(|(&f, &x)| f64::from(own[f as usize][j]) * f64::from(x));
-                let size: f64 = terms.clone().map(f64::abs).sum();
-                let margin: f64 = terms.sum();
-                prop_assert!((margin - f64::from(wanted[j])).abs() <= 1e-5 * (1.0 + size), "{margin} {}", wanted[j]);
-            }
-        }
-    }
-
     #[test]
     fn node_data_hold_their_examples(data in data(40), picks in prop::collection::vec(0usize..1000, 1..12)) {
         let examples = data.examples();
@@ -319,23 +260,6 @@ proptest! {
     }
 }
 
-#[test]
-fn dense_rows_that_are_all_the_same() {
-    let mut data = Data::empty(false);
-    for _ in 0..3 {
-        data.push(&[(4, 3.5), (7, 1e-7)], &[2], 1.0);
-    }
-    let examples = data.examples();
-    let node = node_data(&examples, &[0, 1, 2]);
-    let mut dense = DenseRegressors::<2>::new(&node.examples, [[0.3, -0.4]; 3].into_iter(), 0.5);
-    let mut margins = dense.margins(1);
-    assert_eq!(margins, [0.0; 2]);
-    dense.step(1, &[0.5, -0.25], &mut margins);
-    assert_eq!(margins, [-0.5, 0.25]);
-    assert_eq!(dense.margins(2), margins);
-    assert_eq!(dense.weights(2, 0.0), [[0.0; 2], [0.0; 2], margins]);
-}
-
 /// Weights whose sums round leave equal values a deviation of rounding errors.
 #[test]
 fn equal_values_of_any_weights_have_no_weight() {
@@ -350,61 +274,6 @@ fn equal_values_of_any_weights_have_no_weight() {
     let weights = dense.weights(4, 0.0);
     assert_eq!(weights[..3], [[0.0]; 3]);
     assert!(weights[3][0] > 0.1);
-}
-
-/// Features whose inverse is more than a single float holds.
-#[test]
-fn tiny_values_leave_the_regressors_finite() {
-    let rows = [
-        [1e-40f32, 1.0],
-        [-1e-44, 1.0],
-        [3e-39, 1.0],
-        [1.0, 1.0],
-        [1e38, 1.0],
-    ];
-    let mut nag = NagRegressors::<2>::new([[0.1, -0.1]; 2].into_iter(), 0.5);
-    for row in rows {
-        let mut margins = nag.observe(&[0, 1], &row);
-        nag.step(&[0, 1], &row, &[0.5, -0.5], &mut margins);
-        assert!(margins.iter().all(|m| m.is_finite()), "{row:?} {margins:?}");
-    }
-    assert!(nag.weights(0.0).flatten().all(f32::is_finite));
-    // The other feature goes on learning.
-    assert!(
-        nag.weights(0.0).nth(1).unwrap()[0] < -0.3,
-        "{:?}",
-        nag.weights(0.0).nth(1)
-    );
-
-    for scale in [1e-44f32, 1e-39, 1.0, 1e30, 3e38] {
-        let mut data = Data::empty(false);
-        for sign in [1.0, -1.0, 0.5] {
-            data.push(&[(1, scale * sign), (2, sign)], &[1], 1.0);
-        }
-        let examples = data.examples();
-        let node = node_data(&examples, &[0, 1, 2]);
-        let mut dense =
-            DenseRegressors::<2>::new(&node.examples, [[0.1, -0.1]; 3].into_iter(), 0.5);
-        for i in 0..3 {
-            let mut margins = dense.margins(i);
-            let length =
-                |j: usize| dense.step_length(i, 3.0, NodeLoss::Centred, j as f32, margins[j]);
-            let steps = std::array::from_fn(length);
-            dense.step(i, &steps, &mut margins);
-            assert!(
-                margins.iter().all(|m| m.is_finite()),
-                "{scale:e} {margins:?}"
-            );
-        }
-        assert!(
-            dense
-                .weights(2, 0.0)
-                .iter()
-                .flatten()
-                .all(|w| w.is_finite()),
-            "{scale:e}"
-        );
-    }
 }
 
 /// Importance 1 is the plain gradient step; more follows the gradient flow from there.
@@ -507,19 +376,4 @@ fn columns_that_meet_add_up() {
     let apart = dense(&[vec![(a, 1.0), (b, 3.0)], vec![(a, 2.0)], vec![(b, -1.0)]]);
     let together = dense(&[vec![(a, 4.0)], vec![(a, 2.0)], vec![(a, -1.0)]]);
     assert_eq!(apart, together);
-}
-
-#[test]
-fn what_is_left_of_the_weights_does_not_depend_on_units() {
-    let small = 0.01;
-    for unit in [1.0f32, 100.0, 1e4] {
-        let mut nag = NagRegressors::<2>::new([[0.001; 2]; 2].into_iter(), 0.1);
-        for _ in 0..20 {
-            let mut margins = nag.observe(&[0], &[unit]);
-            nag.step(&[0], &[unit], &[0.4, -0.4], &mut margins);
-        }
-        let weights: Vec<[f32; 2]> = nag.weights(small).collect();
-        assert!(weights[0].iter().all(|&w| w != 0.0), "{unit}: {weights:?}");
-        assert_eq!(weights[1], [0.0; 2], "a feature that never came");
-    }
 }

@@ -62,66 +62,6 @@ proptest! {
         }
     }
 
-    /// What is likely has a probability above a half, and scores are probabilities.
-    #[test]
-    fn labels_are_chosen_by_probability(data in data(60), unseen in data(20), threshold in 0.0f32..1.0) {
-        let ldsm = data.fit(&sparse());
-        let rows = unseen.rows();
-        let scores = all(&ldsm, &unseen);
-        let chosen = |selection| ldsm.select_labels(&Query::new(&rows, 1, &control()), selection).unwrap();
-        for (selection, least) in [(LabelSelection::Likely(0), 0.5), (LabelSelection::Above(threshold), threshold)] {
-            let found = chosen(selection);
-            for (i, scores) in scores.iter().enumerate() {
-                let range = found.starts[i] as usize..found.starts[i + 1] as usize;
-                let labels = found.labels[range].iter().map(|&label| label as u32);
-                let wanted = scores.iter().filter(|&(_, &p)| p > least).map(|(&label, _)| label);
-                prop_assert!(labels.eq(wanted));
-            }
-        }
-        // A row without a likely label has its best one.
-        let (likely, best) = (chosen(LabelSelection::Likely(0)), chosen(LabelSelection::Best(1)));
-        let found = chosen(LabelSelection::Likely(1));
-        for i in 0..scores.len() {
-            let of_row = |of: &SelectedLabels| {
-                of.labels[of.starts[i] as usize..of.starts[i + 1] as usize].to_vec()
-            };
-            let likely = of_row(&likely);
-            let wanted = if likely.is_empty() { of_row(&best) } else { likely };
-            prop_assert_eq!(of_row(&found), wanted);
-        }
-        for &score in scores.iter().flat_map(|scores| scores.values()) {
-            prop_assert!(score > 0.0 && score <= 1.0);
-        }
-    }
-
-    /// The best come in the order of their probabilities.
-    #[test]
-    fn the_best_have_the_largest_probabilities(data in data(60), unseen in data(20)) {
-        let ldsm = data.fit(&sparse());
-        let (labels, scores) = ldsm.predict_topk(&Query::new(&unseen.rows(), 1, &control()), 4).unwrap();
-        for (i, of_row) in all(&ldsm, &unseen).iter().enumerate() {
-            let mut wanted: Vec<f32> = of_row.values().copied().collect();
-            wanted.sort_by(|a, b| b.total_cmp(a));
-            for (place, &score) in scores[4 * i..4 * i + 4].iter().enumerate() {
-                let label = labels[4 * i + place];
-                prop_assert_eq!(score, wanted.get(place).copied().unwrap_or(f32::NEG_INFINITY));
-                prop_assert!(label < 0 || of_row[&(label as u32)] == score);
-            }
-        }
-    }
-
-    #[test]
-    fn threads_and_files_change_nothing(data in data(60), seed in 0u64..100) {
-        let params = Params { seed, n_estimators: 3, ..sparse() };
-        let ldsm = data.fit(&params);
-        let mut other = Ldsm::create(params, N_CLASSES, true).unwrap();
-        other.fit(&data.batch(), with(3, false), &control()).unwrap();
-        let bytes = ldsm.to_bytes().unwrap();
-        prop_assert!(bytes == other.to_bytes().unwrap());
-        let again = Ldsm::from_bytes(&bytes).unwrap();
-        prop_assert!(all(&again, &data) == all(&ldsm, &data));
-    }
-
     /// A row of weight 0 is not there, and the unit of weights does not matter.
     #[test]
     fn weights_are_relative(data in data(50), factor in 1u32..50) {

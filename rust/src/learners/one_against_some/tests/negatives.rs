@@ -1,6 +1,6 @@
 //! Rounds of negatives: what is mined, and that solutions go on from where they are.
 
-use super::super::negatives::{first_negatives, hard_negatives, Miner, Negatives, ShortIndex};
+use super::super::negatives::{first_negatives, hard_negatives, Miner, ShortIndex};
 use super::super::train::positive_weights;
 use super::*;
 
@@ -128,28 +128,6 @@ proptest! {
             let drawn: Vec<&u32> = found.iter().filter(|label| !hard.get(row).contains(label)).collect();
             prop_assert!(drawn.len() <= n);
             prop_assert!(drawn.iter().all(|label| examples.labels.entries().contains(label)));
-        }
-    }
-
-    #[test]
-    fn rounds_add_up(rounds in prop::collection::vec(prop::collection::vec(prop::collection::btree_set(0u32..9, 0..5), 6), 0..4)) {
-        let mut negatives = Negatives::default();
-        for round in &rounds {
-            let mut lists = Ragged::default();
-            round.iter().for_each(|labels| lists.push(labels.iter().copied()));
-            negatives.push(lists, 9);
-        }
-        for label in 0..9u32 {
-            let lists = negatives.rows(label as usize);
-            prop_assert_eq!(lists.len(), rounds.len());
-            for (list, round) in lists.iter().zip(&rounds) {
-                let wanted: Vec<u32> = (0..6).filter(|&row| round[row as usize].contains(&label)).collect();
-                prop_assert_eq!(*list, &wanted[..]);
-            }
-            for row in 0..6u32 {
-                let is_in = rounds.iter().any(|round| round[row as usize].contains(&label));
-                prop_assert_eq!(negatives.contains(row, label), is_in);
-            }
         }
     }
 }
