@@ -139,7 +139,7 @@ fn zero_is_a_value_like_any_other() {
     let threshold = |shift: f32| {
         let table = Table::of_column(
             &values.iter().map(|value| value + shift).collect::<Vec<_>>(),
-            &vec![1, 1, 1, 2, 1, 0, 2, 0, 1, 0],
+            &[1, 1, 1, 2, 1, 0, 2, 0, 1, 0],
             3,
         );
         let params = Params {
@@ -298,7 +298,7 @@ fn bad_parameters_are_named() {
         let error = Gamble::create(params, 3, false).unwrap_err().to_string();
         assert!(error.contains(expected), "{error:?} lacks {expected:?}");
     }
-    let table = Table::of_column(&vec![1.0, 2.0], &vec![0, 1], 2);
+    let table = Table::of_column(&[1.0, 2.0], &[0, 1], 2);
     let params = Params {
         categorical_features: vec![5],
         ..paper()
