@@ -53,7 +53,7 @@ def learners(task: str) -> str:
     head = table["head"]
     machine, load = "; ".join(head["machine"]), head["load"]
     told = (
-        f"{machine}, {head['threads'][0]} threads; commit {', '.join(head['commit'])}; "
+        f"{machine}, {head['threads'][0]} threads; xmtree {', '.join(head['xmtree'])}; "
         f"{head['dates'][0][:10]}, load before a run {load['median']:.1f}."
     )
     return "".join(f"| {' | '.join(line)} |\n" for line in lines) + f"\n{told}\n"

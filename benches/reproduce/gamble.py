@@ -206,7 +206,7 @@ SAMME = Item(
     against_samme,
     DEEP,
     (
-        Line("Section 5.1", "sign test, p", "p", "0.0066, in favour of GAMBLE"),
+        Line("Section 5.1", "sign test, p", "p", "0.0066, in favor of GAMBLE"),
         Claim(
             "Section 5.1",
             "GAMBLE is better than SAMME: comparisons won less lost",

@@ -365,7 +365,7 @@ SAME_BUDGET = Item(
                 "LOMtree is ahead by",
                 ahead(name),
                 data=name,
-                cause="One-against-all is vectorised here: in the same time it sees a quarter of "
+                cause="One-against-all is vectorized here: in the same time it sees a quarter of "
                 "the rows (Table 2), not a thirteenth as in the paper on aloi.",
             )
             for name in ("naics2017-index", "omniglot")
