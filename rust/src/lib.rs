@@ -13,7 +13,6 @@ mod memory;
 pub mod metrics;
 pub mod model;
 pub mod params;
-mod random;
 mod simd;
 pub mod text;
 mod threads;

@@ -19,6 +19,14 @@ use crate::file::Bundle;
 use crate::model::{Classifier, Learner, OnlineModel};
 use crate::params::{Parameter, Params};
 
+/// The finaliser of SplitMix64: every bit of `z` changes about half of the result's bits.
+#[inline]
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
 /// Every learner: all that Python, files and the command line know of it.
 pub const LEARNERS: &[Registration] = &[
     Registration::of::<OnlineModel<oaa::Oaa>>("oaa"),

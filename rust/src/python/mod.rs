@@ -6,10 +6,9 @@
 
 mod arrays;
 mod classifier;
-mod ldsm_training;
+mod cluster;
 mod metrics;
 mod model_io;
-mod oaa_training;
 mod run;
 mod text;
 
@@ -61,7 +60,9 @@ mod core {
     #[pymodule_export]
     use super::classifier::{parameters, Classifier};
     #[pymodule_export]
-    use super::ldsm_training::LdsmTraining;
+    use super::cluster::LdsmTraining;
+    #[pymodule_export]
+    use super::cluster::OaaClasses;
     #[pymodule_export]
     use super::metrics::{
         fit_line, fit_shares, label_probabilities, propensities, share_probabilities,
@@ -69,8 +70,6 @@ mod core {
     };
     #[pymodule_export]
     use super::model_io::{save_estimator, EstimatorFile};
-    #[pymodule_export]
-    use super::oaa_training::OaaClasses;
     #[pymodule_export]
     use super::text::{
         iter_svmlight, iter_xmc, load_svmlight, load_xmc, save_xmc, scan_svmlight,

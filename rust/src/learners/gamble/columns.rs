@@ -5,7 +5,7 @@
 
 use rayon::prelude::*;
 
-use super::params::{Params, Splits};
+use super::{Params, Splits};
 use crate::control::Control;
 use crate::data::{RowBuffer, Rows};
 use crate::error::{Error, Result};

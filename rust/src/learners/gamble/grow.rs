@@ -10,12 +10,12 @@ use std::ops::Range;
 
 use super::columns::{is_in, Column, Columns, Storage};
 use super::node::{BestSplit, ColumnSplit, Node, Rule, Split, Threshold};
-use super::params::Params;
 use super::run_scan::{RunScan, SubsetSearch};
 use super::sampling::FeatureSampler;
 use super::small_feature::{Histogram, SortedScan};
 use super::sparse_splitter::SparseSplitter;
 use super::tree::{Leaves, Statistics, Tree, TreeNode};
+use super::Params;
 use crate::control::Control;
 use crate::error::Result;
 

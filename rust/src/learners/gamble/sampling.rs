@@ -6,7 +6,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use crate::random::mix;
+use crate::learners::mix;
 use crate::simd::dispatched;
 
 /// How far below the greatest a log weight counts. Plain weights stay above 0, so that no

@@ -273,5 +273,5 @@ fn inverse_mass(labels: &[(u32, f32)]) -> f32 {
 
 /// A seed for a node, far from those of its tree and of other trees' nodes.
 fn node_seed(seed: u64, id: NodeId) -> u64 {
-    crate::random::mix(seed ^ (u64::from(id.0) + 1).wrapping_mul(0xD1B5_4A32_D192_ED03))
+    crate::learners::mix(seed ^ (u64::from(id.0) + 1).wrapping_mul(0xD1B5_4A32_D192_ED03))
 }

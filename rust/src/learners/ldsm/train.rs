@@ -14,13 +14,13 @@ use crate::control::Control;
 use crate::data::{Batch, Examples, Preparation, RaggedRows};
 use crate::error::Result;
 use crate::file::{Bundle, Nest};
+use crate::learners::mix;
 use crate::learners::one_against_some::{
     row_candidates, train, Candidates, LabelScores, OneAgainstSome,
 };
 use crate::memory;
 use crate::model::seed_of;
 use crate::params::Params as _;
-use crate::random::mix;
 use crate::threads::{map_with_worker, with_threads, Pool};
 
 /// Examples and how they are learned.

@@ -9,8 +9,8 @@ use super::rank::LabelScores;
 use super::rows::ScorerRows;
 use super::svm::Scorer;
 use crate::data::{Examples, Ragged};
+use crate::learners::mix;
 use crate::model::keep_best;
-use crate::random::mix;
 
 /// The rounds so far, in each of which rows become negative examples of labels.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::data::{Examples, Ragged};
-use crate::random::mix;
+use crate::learners::mix;
 
 /// Rows and the constant 1. Rows are brought to length 1, then features are multiplied by their
 /// scales: a weight of a feature of twice the scale costs half as much.

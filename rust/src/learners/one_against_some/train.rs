@@ -14,8 +14,8 @@ use super::weights::OneAgainstSome;
 use crate::control::Control;
 use crate::data::{Examples, Ragged};
 use crate::error::Result;
+use crate::learners::mix;
 use crate::metrics::propensities;
-use crate::random::mix;
 use crate::threads::map_with_worker;
 
 /// Powers that are compared: long texts gain much by 1, short ones lose.

@@ -2,7 +2,7 @@
 
 use super::super::join::{fit, Candidate, FitRow, FittedJoin, Join};
 use super::*;
-use crate::random::mix;
+use crate::learners::mix;
 
 /// Joined scores are the trees' scores then.
 const JOIN: Join = Join {
