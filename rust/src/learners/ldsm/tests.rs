@@ -1,6 +1,5 @@
 //! LdSM against slow versions that follow the paper, and what must hold of any tree.
 
-mod bounds;
 mod choices;
 mod cluster;
 mod held_out;

@@ -279,38 +279,3 @@ fn ranges_of_trees_add_up_to_the_committee() {
         .predict_topk(&Query::new(&table.rows(), 1, &control).with(&options), 1)
         .is_err());
 }
-
-#[test]
-fn bad_parameters_are_named() {
-    type Change = fn(&mut Params);
-    let cases: [(&str, Change); 5] = [
-        ("max_leaves must be at least 2, got 1", |p| p.max_leaves = 1),
-        ("learning_rate must be", |p| p.learning_rate = f64::NAN),
-        ("subsample must be above 0", |p| p.subsample = 0.0),
-        ("trim must be at least 0", |p| p.trim = 1.0),
-        ("clip must be false", |p| {
-            (p.algorithm, p.clip) = (Algorithm::Samme, true);
-        }),
-    ];
-    for (expected, change) in cases {
-        let mut params = paper();
-        change(&mut params);
-        let error = Gamble::create(params, 3, false).unwrap_err().to_string();
-        assert!(error.contains(expected), "{error:?} lacks {expected:?}");
-    }
-    let table = Table::of_column(&[1.0, 2.0], &[0, 1], 2);
-    let params = Params {
-        categorical_features: vec![5],
-        ..paper()
-    };
-    let error = Gamble::create(params, 2, false)
-        .unwrap()
-        .fit(&table.batch(), FitOptions::threads(1), &Control::new(0))
-        .unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .contains("categorical_features must be columns of X"),
-        "{error}"
-    );
-}

@@ -5,46 +5,6 @@ use super::super::regressors::DenseRegressors;
 use super::*;
 
 #[test]
-fn parameters_are_refused_by_name() {
-    type Change = fn(&mut Params);
-    let cases: [(&str, Change); 14] = [
-        ("n_estimators", |p| p.n_estimators = 0),
-        ("arity", |p| p.arity = 1),
-        ("arity", |p| p.arity = 9),
-        ("max_nodes", |p| p.max_nodes = 0),
-        ("max_nodes", |p| p.max_nodes = u32::MAX),
-        ("n_epochs", |p| p.n_epochs = 0),
-        ("learning_rate", |p| p.learning_rate = 0.0),
-        ("learning_rate", |p| p.learning_rate = 1e39),
-        ("lambda1", |p| p.lambda1 = -0.5),
-        ("lambda2", |p| p.lambda2 = f64::NAN),
-        ("weight_threshold", |p| p.weight_threshold = -0.1),
-        ("beta", |p| p.beta = 1.5),
-        ("beta", |p| p.beta = f64::NAN),
-        ("n_bits", |p| p.n_bits = Some(40)),
-    ];
-    for (name, change) in cases {
-        let mut params = params();
-        change(&mut params);
-        let message = Ldsm::create(params, N_CLASSES, true)
-            .unwrap_err()
-            .to_string();
-        assert!(message.starts_with(name), "{message}");
-    }
-    let message = Ldsm::create(params(), 0, true).unwrap_err().to_string();
-    assert!(message.starts_with("n_classes"), "{message}");
-    let standard = Params {
-        n_bits: Some(4),
-        scaling: Scaling::Standard,
-        ..params()
-    };
-    let mut ldsm = Ldsm::create(standard, N_CLASSES, true).unwrap();
-    let outcome = ldsm.fit(&fixed(20, false).batch(), with(1, false), &control());
-    let message = outcome.unwrap_err().to_string();
-    assert!(message.starts_with("scaling"), "{message}");
-}
-
-#[test]
 fn a_fit_that_is_refused_changes_nothing() {
     let data = fixed(60, false);
     let mut ldsm = data.fit(&params());

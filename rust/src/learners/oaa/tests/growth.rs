@@ -142,64 +142,6 @@ fn grown_models_go_on_out_of_a_file_and_on_any_number_of_threads() {
     }
 }
 
-#[test]
-fn a_new_class_is_predicted_once_it_has_been_seen() {
-    for limits in [&[16usize, 64, 65][..], &[20, 64, 70]] {
-        let batches = batches(limits);
-        for loss in LOSSES {
-            let params = params(loss, Optimizer::Pn);
-            let mut model = learned(&params, &batches[..2], None, (false, 1), Model::clone);
-            let last = &batches[2];
-            let old = last.part(0, 60, limits[2]);
-            let few: Vec<u32> = old.labels.iter().map(|l| l % 16).collect();
-            let targets = Targets::One(Labels::new(&few, limits[2]).unwrap());
-            let batch = Batch::new(old.rows(), targets, None).unwrap();
-            model.add_classes(&batch).unwrap();
-            model.partial_fit(&batch, 1, None, &control()).unwrap();
-            let rows = last.rows();
-            let best = |model: &Model| model.predict(&Query::new(&rows, 1, &control())).unwrap();
-            assert!(best(&model).iter().all(|&label| label < limits[1] as i32));
-            let new = vec![limits[2] as u32 - 1; 60];
-            let targets = Targets::One(Labels::new(&new, limits[2]).unwrap());
-            let batch = Batch::new(rows, targets, None).unwrap();
-            for _ in 0..5 {
-                model.partial_fit(&batch, 1, None, &control()).unwrap();
-            }
-            let found = best(&model).iter().filter(|&&l| l == new[0] as i32).count();
-            assert!(found > 30, "{loss:?}: {found}");
-        }
-    }
-}
-
-#[test]
-fn what_cannot_be_learned_adds_no_class() {
-    let batches = batches(&LIMITS);
-    let params = params(OaaLoss::SquaredHinge, Optimizer::Pn);
-    let mut model = learned(&params, &batches[..2], None, (false, 1), Model::clone);
-    let before = model.to_bytes().unwrap();
-    let data = &batches[3];
-    let sets = Batch::new(data.rows(), data.sets(), None).unwrap();
-    let narrow = vec![0.0; 60 * 5];
-    let narrow = Rows::dense(Values::F32(&narrow), 60, 5).unwrap();
-    let columns = Batch::new(narrow, data.labels(), None).unwrap();
-    let fewer = batches[0].batch();
-    for batch in [&sets, &columns, &fewer] {
-        assert!(model.add_classes(batch).is_err());
-        assert_eq!(model.to_bytes().unwrap(), before);
-    }
-    let compact = model.to_compact_bundle(&control()).unwrap();
-    let mut compact = Model::from_bundle(compact).unwrap();
-    let error = compact.add_classes(&data.batch()).unwrap_err();
-    assert!(error.to_string().contains("compact=True"));
-    let pruned = Params {
-        prune: Some(0.1),
-        ..params
-    };
-    let mut pruned = Model::create(pruned, 130, false).unwrap();
-    let error = pruned.add_classes(&data.batch()).unwrap_err();
-    assert!(error.to_string().contains("prune"));
-}
-
 /// Class by class, past 16, 32, 64 and 128, where tiles are full.
 #[test]
 fn there_is_always_a_lane_to_spare() {
