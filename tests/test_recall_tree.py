@@ -204,7 +204,7 @@ def test_the_recall_of_the_candidates(few, monkeypatch):
     weights = np.random.default_rng(0).random(len(Y_NEW))
     expected = np.average(found, weights=weights)
     assert few.candidate_recall(X_NEW, Y_NEW, weights) == pytest.approx(expected)
-    monkeypatch.setattr("xmtree._recall_tree.CHUNK_BYTES", 1000)
+    monkeypatch.setattr("xmtree._prediction.CHUNK_BYTES", 1000)
     assert few.candidate_recall(X_NEW, Y_NEW) == pytest.approx(found.mean())
     assert few.candidate_recall(X_NEW, Y_NEW + 1000) == 0
     assert few.candidate_recall(X_NEW, Y_NEW.astype(str)) == 0
