@@ -12,6 +12,7 @@ import signal
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import pytest
@@ -292,21 +293,60 @@ def test_bagged_trees_average(current, tmp_path, estimator, learner):
         model.fit(rows, y)
 
 
-MANY = FEW | {"n_estimators": 100}
+class WhenTraining(threading.Thread):
+    """Does something once the scheduler knows tasks of a training: no guess of how long that
+    takes. ``done`` says whether it has happened."""
+
+    def __init__(self, cluster, act, *arguments, later=0.0):
+        super().__init__(daemon=True)
+        self.tasks, self.act, self.later = cluster.scheduler.tasks, partial(act, *arguments), later
+        self.earlier = set(self.tasks)
+        self.is_over, self.done = threading.Event(), False
+        self.start()
+
+    def run(self):
+        while not any("ldsm-tree" in str(key) for key in set(self.tasks) - self.earlier):
+            if self.is_over.wait(0.001):
+                return
+        if not self.is_over.wait(self.later):
+            self.act()
+            self.done = True
+
+    def end(self):
+        self.is_over.set()
+        self.join()
 
 
-def test_a_scheduler_that_goes_is_an_error_that_says_so():
+@pytest.fixture
+def hold(tmp_path):
+    """Keeps all workers of a cluster busy, so that no training on it ends before the test does."""
+    gate = tmp_path / "gate"
+
+    def keep(client):
+        return [client.submit(wait_for, gate, number) for number in range(2)]
+
+    yield keep
+    gate.touch()
+
+
+def wait_for(path, _number):
+    while not path.exists():
+        time.sleep(0.01)
+
+
+def test_a_scheduler_that_goes_is_an_error_that_says_so(hold):
     with (
         # How long the client waits for it to come back.
         dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
         in_threads() as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
-        closer = threading.Timer(0.4, cluster.sync, [cluster.scheduler.close])
-        closer.start()
+        held = hold(client)
+        closer = WhenTraining(cluster, cluster.sync, cluster.scheduler.close)
         with pytest.raises(RuntimeError, match="connection to the scheduler was lost"):
-            DaskLdSMClassifier(**MANY, client=client).fit(X, Y)
+            DaskLdSMClassifier(**FEW, client=client).fit(X, Y)
         closer.join()
+        del held
 
 
 def is_idle(client):
@@ -328,16 +368,18 @@ def ctrl_c():
 
 
 @pytest.mark.usefixtures("ctrl_c")
-def test_ctrl_c_cancels_what_was_sent(client):
+def test_ctrl_c_cancels_what_was_sent(client, cluster, hold, tmp_path):
     kept = client.submit(sum, [1, 2])
-    timer = threading.Timer(0.4, os.kill, [os.getpid(), signal.SIGINT])
-    timer.start()
+    held = hold(client)
+    presser = WhenTraining(cluster, os.kill, os.getpid(), signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        DaskLdSMClassifier(**MANY, client=client).fit(X, Y)
-    timer.join()
+        DaskLdSMClassifier(**FEW, client=client).fit(X, Y)
+    presser.join()
+    (tmp_path / "gate").touch()
     # What others have sent stays.
     assert kept.result() == 3
-    del kept
+    assert client.gather(held) == [None, None]
+    del kept, held
     assert is_idle(client)
 
 
@@ -567,13 +609,12 @@ def test_a_worker_that_is_killed_costs_its_tasks_alone(client, cluster, local, t
     for attempt in range(10 * N_KILLS):
         client.wait_for_workers(2, timeout=600)
         pid = list(cluster.workers.values())[attempt % 2].pid
-        killer = threading.Timer(0.1 + 0.1 * (attempt % 8), os.kill, [pid, signal.SIGKILL])
-        killer.start()
+        later = 0.01 * (attempt % 8)
+        killer = WhenTraining(cluster, os.kill, pid, signal.SIGKILL, later=later)
         model = DaskLdSMClassifier(**FEW, client=client).fit(X, Y)
         # One that comes too late is not counted.
-        killed += killer.finished.is_set()
-        killer.cancel()
-        killer.join()
+        killer.end()
+        killed += killer.done
         assert file_of(model, tmp_path) == wanted
         if killed >= N_KILLS:
             return
