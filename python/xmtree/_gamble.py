@@ -161,7 +161,6 @@ class GambleClassifier(CostSensitiveBoosting):
     >>> labels, scores = clf.predict_topk(X[:1], k=2)
     >>> int(labels[0, 0])
     0
-
     """
 
     _short_name = "gamble"

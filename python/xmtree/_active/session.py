@@ -148,7 +148,6 @@ class ActiveSession(SessionPredictor):
         Returns
         -------
         self
-
         """
         validate_params(self)
         change = Change(self)
