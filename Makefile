@@ -161,8 +161,9 @@ stubtest: $(VENV)/.test install
 	$(PHASE) "stubtest" $(BIN)/python -m mypy.stubtest xmtree._core \
 		--mypy-config-file pyproject.toml --allowlist tools/stubtest-allow.txt
 
+# A process for each core, each file of tests in one of them.
 pytest: $(VENV)/.test install ## Test the Python package
-	$(PHASE) "pytest" $(BIN)/python -m pytest
+	$(PHASE) "pytest" $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 clean: ## Remove everything that was built, .venv too
 	rm -rf $(VENV) $(PEERS) $(PECOS) target dist docs/_build docs/api .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks

@@ -318,15 +318,15 @@ class WhenTraining(threading.Thread):
 
 
 @pytest.fixture
-def hold(tmp_path):
-    """Keeps all workers of a cluster busy, so that no training on it ends before the test does."""
-    gate = tmp_path / "gate"
+def gate(tmp_path):
+    """A file that ends the tasks of ``hold``; so does the end of the test."""
+    yield tmp_path / "gate"
+    (tmp_path / "gate").touch()
 
-    def keep(client):
-        return [client.submit(wait_for, gate, number) for number in range(2)]
 
-    yield keep
-    gate.touch()
+def hold(client, gate):
+    """Keeps all workers busy until there is a file ``gate``: no training ends before."""
+    return [client.submit(wait_for, gate, number) for number in range(2)]
 
 
 def wait_for(path, _number):
@@ -334,18 +334,19 @@ def wait_for(path, _number):
         time.sleep(0.01)
 
 
-def test_a_scheduler_that_goes_is_an_error_that_says_so(hold):
+def test_a_scheduler_that_goes_is_an_error_that_says_so(gate):
     with (
         # How long the client waits for it to come back.
         dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
         in_threads() as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
-        held = hold(client)
+        held = hold(client, gate)
         closer = WhenTraining(cluster, cluster.sync, cluster.scheduler.close)
         with pytest.raises(RuntimeError, match="connection to the scheduler was lost"):
             DaskLdSMClassifier(**FEW, client=client).fit(X, Y)
         closer.join()
+        gate.touch()
         del held
 
 
@@ -368,14 +369,14 @@ def ctrl_c():
 
 
 @pytest.mark.usefixtures("ctrl_c")
-def test_ctrl_c_cancels_what_was_sent(client, cluster, hold, tmp_path):
+def test_ctrl_c_cancels_what_was_sent(client, cluster, gate):
     kept = client.submit(sum, [1, 2])
-    held = hold(client)
+    held = hold(client, gate)
     presser = WhenTraining(cluster, os.kill, os.getpid(), signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         DaskLdSMClassifier(**FEW, client=client).fit(X, Y)
     presser.join()
-    (tmp_path / "gate").touch()
+    gate.touch()
     # What others have sent stays.
     assert kept.result() == 3
     assert client.gather(held) == [None, None]
