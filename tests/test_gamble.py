@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 import xmtree
 from reference import gamble as reference
+from scipy.special import softmax
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.tree import DecisionTreeClassifier
 from xmtree import ActiveGamble, GambleClassifier, SAMMEClassifier, _validation
@@ -239,6 +240,29 @@ def test_stages_end_with_the_whole():
             stages = list(staged(X))
             assert len(stages) == model.n_estimators_
             np.testing.assert_allclose(stages[-1], whole(X), rtol=1e-5, atol=1e-5)
+
+
+def test_expected_costs_of_probabilities_pay_on_new_rows():
+    """Against ignoring costs, weighting rows by them, and scores as boosting leaves them."""
+    costs = np.array([[0, 1, 1], [1, 0, 1], [20, 20, 0]])
+
+    def overlapping(n, seed):
+        random = np.random.default_rng(seed)
+        y = random.integers(0, 3, n)
+        X = random.normal(size=(n, 4))
+        X[:, 0] += y
+        return X, y
+
+    for seed in range(3):
+        (X, y), (X_test, y_test) = overlapping(400, seed), overlapping(2000, 100 + seed)
+        plain = GambleClassifier(n_estimators=40, random_state=0).fit(X, y)
+        weighted = GambleClassifier(n_estimators=40, random_state=0)
+        weighted.fit(X, y, sample_weight=costs.sum(axis=1)[y])
+        raw = softmax(plain.decision_function(X_test) / 2, axis=1)
+        own = (plain.predict_proba(X_test) @ costs).argmin(axis=1)
+        others = plain.predict(X_test), weighted.predict(X_test), (raw @ costs).argmin(axis=1)
+        for other in others:
+            assert costs[y_test, own].mean() < 0.8 * costs[y_test, other].mean()
 
 
 def test_stages_that_would_not_fit_in_memory(monkeypatch):

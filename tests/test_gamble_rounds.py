@@ -105,10 +105,6 @@ SETTINGS = {
     "few rows of many classes": (GambleClassifier, {"max_features": 0.5, "subsample": 0.5}),
     "paper": (GambleClassifier, GambleClassifier.PAPER),
     "early stopping": (GambleClassifier, {"early_stopping": True, "patience": 10}),
-    "costs": (
-        GambleClassifier,
-        {"cost_matrix": 10 * (1 - np.eye(4)) + np.triu(np.ones((4, 4)), 1)},
-    ),
     "samme": (SAMMEClassifier, {"subsample": 0.8}),
 }
 

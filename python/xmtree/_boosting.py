@@ -147,7 +147,7 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         return now._shaped(now._call(now._model.predict_scores, rows))
 
     def staged_predict(self, X: MatrixLike) -> Iterator[NDArray[Any]]:
-        """The best label of each row after each round; with ``cost_matrix`` that of lowest cost.
+        """The best label of each row after each round.
 
         Parameters
         ----------

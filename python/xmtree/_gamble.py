@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from numpy.typing import ArrayLike
-
 from xmtree._boosting import Boosting
-from xmtree._cost_sensitive import CostSensitiveBoosting
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class GambleClassifier(CostSensitiveBoosting):
+class GambleClassifier(Boosting):
     """GAMBLE: multiclass boosting with one tree a round for any number of classes.
 
     Each round grows one weighted regression tree for all classes at once, on rows weighted
@@ -84,13 +81,6 @@ class GambleClassifier(CostSensitiveBoosting):
         Without the clip, as in the paper, a class absent from a leaf gets
         -n_classes (n_classes - 1), and after a few rounds nearly all the weight is on a few
         rows. With two classes there is no difference.
-    cost_matrix : array-like of shape (n_classes, n_classes), optional
-        Misclassification costs, in the order of ``classes_`` (labels, sorted): row i, column j is
-        the cost of predicting class j where class i is true. Not negative, 0 on the diagonal.
-        ``predict`` then returns the class of lowest expected cost, and ``predict_topk`` the
-        classes by rising expected cost, with the negated costs as scores. Training is the same,
-        but ``fit`` also calibrates the probabilities, which takes about twice the time of
-        training in addition. By default all errors cost the same.
 
     Attributes
     ----------
@@ -100,8 +90,7 @@ class GambleClassifier(CostSensitiveBoosting):
     temperature_ : float
         What ``predict_proba`` divides F / (n_classes - 1) by before the softmax, as boosting makes
         scores far too large: found on the votes of each tree for the rows that ``subsample`` left
-        out of it; 1 where all trees are trained on all rows. With ``cost_matrix`` that of lowest
-        log loss in three-fold cross-validation.
+        out of it; 1 where all trees are trained on all rows.
     feature_importances_ : float64 array of shape (``n_features_in_``,)
         Share of each feature in the gain of all splits.
     feature_splits_ : uint64 array of shape (``n_features_in_``,)
@@ -131,9 +120,10 @@ class GambleClassifier(CostSensitiveBoosting):
 
     ``GambleClassifier(**GambleClassifier.PAPER)`` is Algorithm 2 of [1]_.
 
-    With ``cost_matrix`` C and probabilities p the expected cost of class j is sum_i p_i C_ij. The
-    temperature, which makes scores probabilities, changes no order of classes;
-    ``decision_function`` leaves it out.
+    Where errors differ in cost, ``clf.classes_[(clf.predict_proba(X) @ costs).argmin(axis=1)]`` is
+    the class of lowest expected cost; row i, column j of ``costs`` is the cost of predicting class
+    j where class i is true. The temperature changes no order of classes; ``decision_function``
+    leaves it out.
 
     See Also
     --------
@@ -183,7 +173,6 @@ class GambleClassifier(CostSensitiveBoosting):
     subsample: float = 0.7
     trim: float = 0.1
     clip: bool = True
-    cost_matrix: ArrayLike | None = None
 
 
 class SAMMEClassifier(Boosting):
