@@ -212,40 +212,6 @@ def test_rows_held_out_count_by_their_weights():
     assert error == pytest.approx(1 - given.score(X[held], y[held]))
 
 
-@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array, pd.DataFrame])
-def test_rows_themselves_may_be_taught(convert):
-    X, y = estimators.dense(n=40)
-    X[7] = X[3]
-    X[5, 2] = np.nan
-    X[6, :] = 0
-    session = active().start(convert(X))
-    rows = np.array([3, 5, 6, 7, 20])
-    part = X[rows].copy()
-    part[2] = -0.0
-    session.teach(convert(part), y[rows])
-    # Rows 3 and 7 are alike; each is taught once.
-    assert session.selected_.tolist() == rows.tolist()
-    with pytest.raises(ValueError, match="row 0 is no row of the pool that is without a label"):
-        session.teach(convert(X[[3]]), y[[3]])
-    asked = session.query()
-    session.teach(convert(X[asked]), y[asked])
-    assert session.selected_[5:].tolist() == asked.tolist()
-
-
-@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("types", [(np.float64, np.float32), (np.float32, np.float64)])
-def test_rows_are_found_as_the_core_reads_them(convert, types):
-    X, y = estimators.dense(n=40)
-    X[2, 0], X[3, 0] = np.nan, 1e-60
-    given = X[:4].copy()
-    given[2, 0], given[3, 0] = np.copysign(np.nan, -1), 0
-    session = active().start(convert(X.astype(types[0])))
-    session.teach(convert(given.astype(types[1])), y[:4])
-    assert session.selected_.tolist() == [0, 1, 2, 3]
-    with pytest.raises(ValueError, match="row 0 is no row of the pool"):
-        session.teach(convert(np.full((1, 6), 1e300)), [0])
-
-
 def test_a_round_ends_when_all_rows_have_a_label():
     X, y = estimators.dense()
     session = active().start(X)
@@ -297,8 +263,7 @@ BAD_ROWS = {
     "a mask": (np.ones(240, bool), "row numbers of the pool"),
     "floats": ([1.0], "row numbers of the pool"),
     "none": ([], "row numbers of the pool"),
-    "too narrow": (np.ones((1, 3)), "3 features"),
-    "stranger": (np.full((1, 6), 99.0), "row 0 is no row of the pool"),
+    "rows themselves": (np.ones((1, 6)), "row numbers of the pool"),
 }
 
 

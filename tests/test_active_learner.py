@@ -6,7 +6,6 @@ import estimators
 import numpy as np
 import pytest
 import xmtree
-from scipy.stats import entropy
 from sklearn.linear_model import LogisticRegression
 from xmtree import (
     ActiveGamble,
@@ -19,7 +18,7 @@ from xmtree import (
 from xmtree._active.selection import margins, spread
 
 BATCHES = {"n_initial": 12, "n_per_round": 6, "n_rounds": 5}
-WAYS = ["margin", "entropy", "disagreement", "random"]
+WAYS = ["margin", "random"]
 #: One of each way to score: sums of margins, log-odds of candidates, shares of leaves.
 TEMPLATES = ["oaa", "oaa-softmax", "oaa-logistic-nag", "recall-tree", "lomtree", "gamble", "ldsm"]
 
@@ -56,9 +55,9 @@ def after_one_round(X, y, **settings):
 @pytest.mark.parametrize("name", TEMPLATES)
 @pytest.mark.parametrize("selection", WAYS)
 def test_every_classifier_can_be_driven_every_way(name, selection):
-    X, y = estimators.dense() if selection == "entropy" else estimators.sparse()
+    X, y = estimators.sparse()
     template = estimators.ALL[name]()
-    settings = {"selection": selection, "n_members": 2, "n_initial": 20, "n_rounds": 4}
+    settings = {"selection": selection, "n_initial": 20, "n_rounds": 4}
     simulated = learner(template, **settings).fit(X, y)
     assert type(simulated.estimator_) is type(template)
     assert not hasattr(template, "classes_")
@@ -96,9 +95,7 @@ def test_without_diversity_and_stop_it_is_active_gamble():
     estimators.same_predictions(general, paper, X)
 
 
-def utilities_by_hand(model, X, selection):
-    if selection == "entropy":
-        return entropy(model.predict_proba(X).astype(float), axis=1)
+def utilities_by_hand(model, X):
     _, scores = model.predict_topk(X, 2)
     return 1 / np.subtract(*scores.T.astype(float))
 
@@ -112,50 +109,16 @@ def test_margins_of_rows_with_less_than_two_scores():
     assert margins(Scores(), None).tolist() == [0.5, np.inf, 0, np.inf]
 
 
-@pytest.mark.parametrize("selection", ["margin", "entropy"])
 @pytest.mark.parametrize("template", [OAAClassifier(loss="logistic"), LOMTreeClassifier()])
-def test_utilities_are_what_they_are_called(selection, template):
+def test_utilities_are_what_they_are_called(template):
     X, y = overlapping()
-    session, rest = after_one_round(X, y, estimator=template, selection=selection, diversity=1)
-    expected = utilities_by_hand(session.estimator_, X[rest], selection)
+    session, rest = after_one_round(X, y, estimator=template, diversity=1)
+    expected = utilities_by_hand(session.estimator_, X[rest])
     asked = session.query()
     known = [session._queried_utilities[row] for row in asked.tolist()]
     np.testing.assert_allclose(known, expected[asked - 30], rtol=1e-5)
     np.testing.assert_allclose(np.sort(known), np.sort(expected)[-6:], rtol=1e-5)
     assert session.learning_curve_.utility[0] == pytest.approx(np.median(expected), rel=1e-5)
-
-
-def test_a_committee_is_drawn_from_the_working_set_and_its_votes_counted():
-    X, y = overlapping()
-    session, rest = after_one_round(X, y, selection="disagreement", n_members=4, diversity=1)
-    asked = session.query()
-    draw = session._draw()
-    draw.permutation(rest)
-    members = session._committee(draw)
-    assert len(members) == 4
-    assert len({member.random_state for member in members}) == 4
-    votes = np.stack([member.predict(X[rest]) for member in members], axis=1)
-    expected = np.array(
-        [entropy(np.unique(row, return_counts=True)[1].astype(float)) for row in votes]
-    )
-    assert expected.max() > 0
-    known = [session._queried_utilities[row] for row in asked.tolist()]
-    np.testing.assert_allclose(known, expected[asked - 30])
-    np.testing.assert_allclose(np.sort(known), np.sort(expected)[-6:])
-    # With a single member there is nobody to disagree with.
-    alone, _ = after_one_round(X, y, selection="disagreement", n_members=1)
-    alone.query()
-    assert alone.learning_curve_.utility.tolist() == [0]
-
-
-def test_members_learn_with_the_weights_of_their_rows():
-    X, y = overlapping()
-    weights = np.where(y == 0, 100.0, 1.0)
-    settings = {"selection": "disagreement", "diversity": 1, "n_rounds": 2}
-    plain = learner(**settings).fit(X, y)
-    weighted = learner(**settings).fit(X, y, weights)
-    np.testing.assert_array_equal(plain.selected_[:12], weighted.selected_[:12])
-    assert plain.selected_[12:].tolist() != weighted.selected_[12:].tolist()
 
 
 def test_rows_of_a_round_are_spread_over_the_doubts():
@@ -295,7 +258,6 @@ def test_label_sets_are_refused():
     ("name", "value"),
     [
         ("selection", "best"),
-        ("n_members", 0),
         ("diversity", 0),
         ("diversity", 1.5),
         ("stopping_ratio", 0.0),
@@ -345,7 +307,7 @@ def test_parameters_act_as_they_are_at_each_call():
 
 def test_a_session_is_pickled_and_its_classifier_saved(tmp_path):
     X, y = overlapping()
-    session = learner(RecallTreeClassifier(), selection="disagreement").start(X)
+    session = learner(RecallTreeClassifier()).start(X)
     rows = session.query()
     session.teach(rows[:5], y[rows[:5]])
     again = pickle.loads(pickle.dumps(session))

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import xmtree
 from cli_files import LABELS, SETS, TEXTS, piped, run
-from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 from xmtree import _progress
 from xmtree.cli import fit as cli_fit
 from xmtree.datasets import save_xmc
@@ -175,49 +174,6 @@ def test_scores_may_be_probabilities(numbers, capsys):
         np.testing.assert_allclose(line["scores"], p[p >= 0.2], rtol=1e-5)
 
 
-def test_per_label(numbers, capsys):
-    assert run("fit", numbers / "xmc.txt", "--learner", "lomtree", "-o", numbers / "m") == 0
-    command = ["evaluate", numbers / "m", numbers / "xmc.txt", "--per-label", "--batch-size", 77]
-    rows = json_of(capsys, *command, "--json")["per_label"]
-    predicted = xmtree.load(numbers / "m").predict(X)
-    labels = [row["label"] for row in rows]
-    precision, recall, _, support = precision_recall_fscore_support(
-        Y, predicted, labels=labels, zero_division=np.nan
-    )
-    assert [row["support"] for row in rows] == sorted(support.tolist(), reverse=True)
-    for at, row in enumerate(rows):
-        assert row["support"] == support[at]
-        for name, value in (("precision", precision[at]), ("recall", recall[at])):
-            assert row[name] == (None if np.isnan(value) else pytest.approx(value))
-    table = confusion_matrix(Y, predicted, labels=labels)
-    np.fill_diagonal(table, 0)
-    assert [row["times"] for row in rows] == table.max(axis=1).tolist()
-    for row, counts in zip(rows, table, strict=True):
-        if row["times"]:
-            assert counts[labels.index(row["most_confused_with"])] == row["times"]
-        else:
-            assert row["most_confused_with"] is None
-    assert run(*command) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[-len(rows) - 1].split()[:4] == ["label", "support", "precision", "recall"]
-    assert [line.split()[0] for line in lines[-len(rows) :]] == [str(label) for label in labels]
-
-
-def test_per_label_of_label_sets(texts, capsys):
-    path = texts / "sets.csv"
-    assert run("fit", path, "-o", texts / "m") == 0
-    rows = json_of(capsys, "evaluate", texts / "m", path, "--per-label", "--json")["per_label"]
-    predicted = xmtree.load(texts / "m").predict(TEXTS)
-    for row in rows:
-        true = np.array([row["label"] in labels for labels in SETS])
-        found = np.array([row["label"] in labels for labels in predicted])
-        assert row["support"] == true.sum()
-        assert row["recall"] == pytest.approx((true & found).sum() / true.sum())
-        if found.any():
-            assert row["precision"] == pytest.approx((true & found).sum() / found.sum())
-    assert [row["support"] for row in rows] == [40, 20, 20, 20, 20]
-
-
 @pytest.mark.parametrize("command", ["fit", "fit --passes 1", "predict", "evaluate"])
 def test_progress(command, numbers, capsys, monkeypatch):
     monkeypatch.setattr(_progress, "_BETWEEN_LINES", 0.0)
@@ -338,21 +294,16 @@ def test_texts_are_streamed_where_words_are_hashed(texts):
 def test_inspect_a_text_model(texts, capsys):
     assert run("fit", texts / "texts.csv", "-o", texts / "m") == 0
     capsys.readouterr()
-    assert run("inspect", texts / "m", "--words", 2) == 0
+    assert run("inspect", texts / "m") == 0
     out = capsys.readouterr().out
     assert "TextClassifier, OAAClassifier" in out
     assert "card, cash, exchange rate, transfer" in out
     words = set(re.findall(r"\w+", " ".join(TEXTS).lower()))
     assert re.search(rf"words +{len(words)}\n", out)
-    top = dict(re.findall(r"^  ([\w ]+): (\w+), \w+$", out, re.MULTILINE))
-    assert set(top) == set(files.TOPICS)
-    assert all(word in files.WORDS[label] for label, word in top.items())
     assert run("fit", texts / "texts.csv", "--set", "n_bits=9", "-o", texts / "m") == 0
     capsys.readouterr()
     assert run("inspect", texts / "m") == 0
     assert "  words  " not in capsys.readouterr().out
-    assert run("inspect", texts / "m", "--words", 2) == 2
-    assert "stores no words" in capsys.readouterr().err
 
 
 def test_inspect_names_columns(numbers, capsys):

@@ -1,4 +1,4 @@
-"""The nodes that rows pass: ``decision_path``, and the paths of ``TextClassifier.explain``."""
+"""The nodes that rows pass: ``decision_path``."""
 
 from itertools import pairwise
 
@@ -136,27 +136,12 @@ LABELS = ["fruit", "fruit", "music", "music", "road", "road"] * 40
 
 
 @pytest.mark.parametrize("name", TREES)
-def test_an_explanation_has_the_paths_of_its_label(name, tmp_path):
+def test_texts_have_the_paths_of_their_rows(name):
     model = TextClassifier(TREES[name], random_state=0).fit(TEXTS, LABELS)
-    learner = model.learner_
-    for explanation in model.explain("the violin", k=2):
-        assert explanation.paths
-        for tree, nodes in explanation.paths:
-            parent = learner.trees_[tree].parent
-            assert parent[nodes].tolist() == [-1, *nodes[:-1]]
-    best, second, *_ = model.explain("the violin", k=2)
     rows = model._features.transform(["the violin"])
-    indicator, ends = learner.decision_path(rows)
-    passed = {ends[tree] + node for tree, nodes in best.paths for node in nodes}
-    assert passed == set(indicator.indices)
-    # In a tree of labels each label has a leaf of its own.
-    assert (best.paths == second.paths) == (name not in ("filter tree", "random tree"))
-    model.save(tmp_path / "model", compact=True)
-    again = xmtree.load(tmp_path / "model")
-    kept = hasattr(again.learner_, "trees_")
-    assert again.explain("the violin")[0].paths == (best.paths if kept else [])
-
-
-def test_an_explanation_without_trees_has_no_paths():
-    model = TextClassifier(xmtree.OAAClassifier(), random_state=0).fit(TEXTS, LABELS)
-    assert model.explain("the violin", k=1)[0].paths == []
+    found = zip(
+        model.decision_path(["the violin"]), model.learner_.decision_path(rows), strict=True
+    )
+    for part, expected in found:
+        assert (part != expected).sum() == 0
+    assert not hasattr(TextClassifier().fit(TEXTS, LABELS), "decision_path")

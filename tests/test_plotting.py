@@ -13,7 +13,6 @@ import pytest
 import xmtree
 from matplotlib.figure import Figure
 from pictures import cut_off, overlapping, texts
-from sklearn.model_selection import learning_curve
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler
 from xmtree.cli import main
@@ -22,7 +21,6 @@ from xmtree.plotting import (
     plot_confusion,
     plot_depth_histogram,
     plot_error_over_time,
-    plot_learning_curve,
     plot_reliability,
     plot_tree,
 )
@@ -255,23 +253,6 @@ def test_reliability():
     plot_reliability(y, y, p, n_bins=2, ax=ax)
     assert len(ax.get_legend().get_texts()) == 2
     assert overlapping(ax.figure) == cut_off(ax.figure) == []
-
-
-def test_learning_curve():
-    clf = xmtree.OAAClassifier(random_state=0)
-    ax = plot_learning_curve(clf, X, Y, [50, 300], cv=3, random_state=1, label="OAA")
-    counts, training, left_out = learning_curve(
-        clf, X, Y, train_sizes=[50, 300], cv=3, shuffle=True, random_state=1
-    )
-    for line, scores in zip(ax.lines, (left_out, training), strict=True):
-        np.testing.assert_allclose(line.get_xydata(), np.c_[counts, scores.mean(axis=1)])
-    low, high = ax.collections[0].get_datalim(ax.transData).intervaly
-    means, deviations = left_out.mean(axis=1), left_out.std(axis=1)
-    assert low == pytest.approx((means - deviations).min())
-    assert high == pytest.approx((means + deviations).max())
-    assert ax.get_ylabel() == "score"
-    ax = plot_learning_curve(clf, X, Y, [0.5], cv=3, scoring="f1_macro")
-    assert ax.get_ylabel() == "f1_macro"
 
 
 def test_confusion():

@@ -65,7 +65,6 @@ def expected(estimator):
         xmtree.ActiveLearner(
             xmtree.GambleClassifier(n_estimators=10),
             n_rounds=10,
-            selection="disagreement",
             random_state=0,
         ),
     ],

@@ -265,9 +265,7 @@ def test_arguments_that_cannot_be_used():
 def test_texts_without_known_words_have_answers():
     model = fitted()
     assert set(model.predict(["", "unheard"])) <= set(TOPICS)
-    assert model.explain("") == [
-        (label, score, [], paths) for label, score, _, paths in model.explain("unheard")
-    ]
+    assert model.explain("") == [(label, score, []) for label, score, _ in model.explain("unheard")]
 
 
 def test_probabilities():

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmtree._online import OnlineLearner
-from xmtree._trees import TreeMixin, TreePath, path_to
+from xmtree._trees import TreeMixin
 from xmtree._typing import OneLabelMixin, Seed
 
 
@@ -125,15 +125,6 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
             own, shared = cleandoc(cls.__doc__), cleandoc(_LabelTree.__doc__)
             summary, heading, rest = own.partition("See Also\n")
             cls.__doc__ = f"{summary}{shared[shared.index('The parameters') :]}\n\n{heading}{rest}"
-
-    def _paths_to(self, X: Any, labels: NDArray[Any]) -> list[list[TreePath]]:
-        """A label's score is the product of the probabilities on the path to its own leaf."""
-        trees = self._model.trees()
-        if not trees:
-            return [[] for _ in labels]
-        leaf_of = {label: leaf for leaf, label in enumerate(trees[0]["label"].tolist())}
-        numbers = np.searchsorted(self.classes_, labels).tolist()
-        return [[TreePath(0, path_to(trees[0], leaf_of[label]))] for label in numbers]
 
     def _best(self, X: Any) -> NDArray[np.int32]:
         return self._call(self._model.predict, X)

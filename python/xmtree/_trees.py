@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,21 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _core
 from xmtree._typing import MatrixLike
-
-Leaves: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
-
-
-class TreePath(NamedTuple):
-    """The way of a row through a tree.
-
-    Attributes
-    ----------
-    tree : number of the tree in ``trees_``
-    nodes : numbers of its nodes, from the root to a leaf
-    """
-
-    tree: int
-    nodes: list[int]
 
 
 class TreeMixin:
@@ -59,11 +44,11 @@ class TreeMixin:
         return trees[0]
 
     def decision_path(self: Any, X: MatrixLike) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
-        """The nodes that each row passes on its way to its prediction, as forests tell them.
+        """The nodes that each row passes on its way to its prediction, as in forests.
 
         A row may end at several leaves of a tree: in :class:`LdSMClassifier` as far as routers
         send it on to several children, in :class:`RecallTreeClassifier` at the end of each path
-        whose candidates compete (``beam_size``). The order of the leaves is not told.
+        whose candidates compete (``beam_size``). The order of the leaves is not kept.
 
         Parameters
         ----------
@@ -79,7 +64,7 @@ class TreeMixin:
         now, rows = self._now(X)
         trees = now.trees_
         ends = np.cumsum([0, *(len(tree.parent) for tree in trees)])
-        starts, numbers, leaves = now._leaves(rows)
+        starts, numbers, leaves = now._call(now._model.leaves, rows)
         above = np.full(ends[-1], -1)
         for tree, (start, end) in zip(trees, pairwise(ends), strict=True):
             above[start:end][1:] = tree.parent[1:] + start
@@ -97,34 +82,10 @@ class TreeMixin:
         indicator.data[:] = 1
         return indicator, ends
 
-    def _leaves(self: Any, rows: Any) -> Leaves:
-        """Where the leaves of each row begin; the tree and the node of each."""
-        found: Leaves = self._call(self._model.leaves, rows)
-        return found
-
-    def _paths_to(self, X: Any, labels: NDArray[Any]) -> list[list[TreePath]]:
-        """For each predicted label of the only row the paths that its score is from.
-
-        None of a model that was saved for prediction only.
-        """
-        trees = self._model.trees()
-        _, numbers, leaves = self._leaves(X)
-        reached = zip(numbers.tolist(), leaves.tolist(), strict=True) if trees else ()
-        paths = [TreePath(tree, path_to(trees[tree], leaf)) for tree, leaf in reached]
-        return [paths for _ in labels]
-
     def _ended(self, tree: Bunch) -> NDArray[np.float64]:
         """How many of the examples have each node as the last of their path."""
         leaves = np.all(tree.children < 0, axis=1)
         return np.where(leaves, tree.n_examples, 0.0)
-
-
-def path_to(tree: dict[str, Any], node: int) -> list[int]:
-    """The nodes from the root to ``node``."""
-    nodes = [node]
-    while (parent := int(tree["parent"][nodes[-1]])) >= 0:
-        nodes.append(parent)
-    return nodes[::-1]
 
 
 def upper_nodes(tree: Any, levels: int) -> Iterator[tuple[int, int, bool]]:

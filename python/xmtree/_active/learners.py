@@ -14,6 +14,7 @@ from xmtree._sklearn import Interval, InvalidParameterError, StrOptions
 _COUNT = Interval(Integral, 1, _validation.MAX_COUNT, closed="both")
 #: The parameters that both learners have.
 _SHARED: dict[str, Any] = {
+    "selection": [StrOptions({"margin", "random"})],
     "n_initial": [_COUNT],
     "n_per_round": [_COUNT],
     "n_rounds": [_COUNT],
@@ -64,7 +65,7 @@ as of :class:`ActiveLearner`
 
     See Also
     --------
-    ActiveLearner : Any classifier, with more ways to choose rows and to stop.
+    ActiveLearner : Any classifier, and a rule to stop.
     GambleClassifier : Learns from all rows at once.
 
     References
@@ -93,7 +94,6 @@ as of :class:`ActiveLearner`
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [None, GambleClassifier, SAMMEClassifier],
-        "selection": [StrOptions({"margin", "random"})],
         **_SHARED,
     }
 
@@ -115,7 +115,7 @@ class ActiveLearner(ActiveSession):
     taught.
 
     A round costs one training on the working set and one prediction of the pool
-    (``pool_share`` of it); "disagreement" costs ``n_members`` more of each.
+    (``pool_share`` of it).
 
     Parameters
     ----------
@@ -130,15 +130,9 @@ class ActiveLearner(ActiveSession):
     n_rounds : int, default=50
         Classifiers to train at most. A session of ``query`` and ``teach`` goes on after
         ``set_params`` with a larger one.
-    selection : {"margin", "entropy", "disagreement", "random"}, default="margin"
-        Which rows are queried: those of highest utility; ties are broken at random.
-        "margin": 1 / (best score - second best), as in :class:`ActiveGamble` [1]_.
-        "entropy": of the probabilities of the ten best classes, in nats; those are the learner's
-        own where it has any, of one-against-all's margin losses the normalised logistic function of
-        the scores, of :class:`RecallTreeClassifier` the softmax over the candidates.
-        "disagreement": the entropy, in nats, of the votes of a committee [2]_. "random":
-        any, the baseline. "margin" is the default as it takes least time and as few labels as
-        the others; see docs/experiments/active-learning.md.
+    selection : {"margin", "random"}, default="margin"
+        Which rows are queried. "margin": those of highest utility, 1 / (best score - second best),
+        as in :class:`ActiveGamble` [1]_; ties are broken at random. "random": any, the baseline.
     pool_share : float, default=1.0
         Share of the rows outside the working set whose utility is computed in a round,
         sampled for each; never fewer than ``n_per_round``. Smaller values save time on very
@@ -152,15 +146,12 @@ class ActiveLearner(ActiveSession):
         Rounds without a new lowest validation error after which to stop.
     random_state : int, RandomState or None, default=None
         Fixes all random choices, also those of the classifiers unless ``estimator`` has a
-        ``random_state`` of its own (the members' seeds come from this one always).
+        ``random_state`` of its own.
     n_jobs : int, optional
         Threads, unless ``estimator`` has an ``n_jobs`` of its own; None is 1, -1 all cores.
         The result does not depend on it.
     verbose : int, default=0
         1: ``fit`` shows a progress bar of labelled rows on stderr, if that is a terminal.
-    n_members : int, default=5
-        For "disagreement": members of the committee, clones of ``estimator`` with other seeds, each
-        trained on as many rows as the working set has, drawn from it with replacement.
     diversity : int, default=3
         The rows of a round are taken from this many times ``n_per_round`` of highest utility: one
         for each pair of classes between which the classifier hesitates, then the others by
@@ -212,7 +203,7 @@ class ActiveLearner(ActiveSession):
     queries is an estimate of the error itself, so that a quarter of its highest value means
     nothing in particular; set ``stopping_ratio=None``.
 
-    That queried rows are predicted right as a sign to stop is the "min-error" of [3]_, which has a
+    That queried rows are predicted right as a sign to stop is the "min-error" of [2]_, which has a
     fixed bound.
 
     See Also
@@ -223,9 +214,7 @@ class ActiveLearner(ActiveSession):
     ----------
     .. [1] T. Scheffer, C. Decomain, S. Wrobel, "Active Hidden Markov Models for Information
        Extraction", IDA 2001: the margin of the two best classes.
-    .. [2] I. Dagan, S. P. Engelson, "Committee-Based Sampling for Training Probabilistic
-       Classifiers", ICML 1995: vote entropy.
-    .. [3] J. Zhu, E. Hovy, "Active Learning for Word Sense Disambiguation with Methods for
+    .. [2] J. Zhu, E. Hovy, "Active Learning for Word Sense Disambiguation with Methods for
        Addressing the Class Imbalance Problem", EMNLP-CoNLL 2007.
 
     Examples
@@ -251,8 +240,6 @@ class ActiveLearner(ActiveSession):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": "no_validation",  # by _template, in clearer words
-        "selection": [StrOptions({"margin", "entropy", "disagreement", "random"})],
-        "n_members": [_COUNT],
         "diversity": [_COUNT],
         "stopping_ratio": [None, Interval(Real, 0, 1, closed="neither")],
         **_SHARED,
@@ -260,7 +247,6 @@ class ActiveLearner(ActiveSession):
 
     estimator: Learner = field()
     _: KW_ONLY
-    n_members: int = 5
     diversity: int = 3
     stopping_ratio: float | None = 0.25
 

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _validation
 from xmtree._base import Learner
-from xmtree._sklearn import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, validate_params
-from xmtree._typing import LabelsLike, MatrixLike, Seed, Weights
-
-
-def _estimator_has(method: str) -> Callable[[Any], bool]:
-    """Whether the estimator has ``method``; it says itself why it has not."""
-
-    def check(active: SessionPredictor) -> bool:
-        fitted = active.__sklearn_is_fitted__()
-        getattr(active.estimator_ if fitted else active._template(), method)
-        return True
-
-    return check
+from xmtree._delegation import DelegatedPredictions
+from xmtree._sklearn import BaseEstimator, MetaEstimatorMixin, validate_params
+from xmtree._typing import MatrixLike, Seed
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -48,85 +34,12 @@ class SessionParameters(BaseEstimator):
     verbose: int = 0
 
 
-class SessionPredictor(MetaEstimatorMixin, ClassifierMixin, SessionParameters):
+class SessionPredictor(MetaEstimatorMixin, DelegatedPredictions[MatrixLike], SessionParameters):
     """Predicts what ``estimator_``, trained in a session, predicts."""
 
     estimator_: Learner
     n_features_in_: int
     _seed: int
-
-    def predict(self, X: MatrixLike) -> NDArray[Any]:
-        """The best label of each row, as ``predict`` of the estimator.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, n_features), or a data frame
-
-        Returns
-        -------
-        array of shape (n,)
-        """
-        labels: NDArray[Any] = self._trained().predict(X)
-        return labels
-
-    def predict_topk(self, X: MatrixLike, k: int = 5) -> tuple[NDArray[Any], NDArray[np.float32]]:
-        """The ``k`` best labels of each row, best first, as ``predict_topk`` of the estimator.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, n_features), or a data frame
-        k : int, default=5
-
-        Returns
-        -------
-        labels : array of shape (n, k)
-        scores : float32 array of shape (n, k)
-        """
-        return self._trained().predict_topk(X, k)
-
-    def predict_proba(self, X: MatrixLike) -> NDArray[np.float32]:
-        """The probability of each class, as ``predict_proba`` of the estimator.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, n_features), or a data frame
-
-        Returns
-        -------
-        float32 array of shape (n, n_classes)
-        """
-        return self._trained().predict_proba(X)
-
-    @available_if(_estimator_has("decision_function"))
-    def decision_function(self, X: MatrixLike) -> NDArray[np.float32]:
-        """The score of each class, where the estimator has ``decision_function``.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, n_features), or a data frame
-
-        Returns
-        -------
-        float32 array of shape (n, n_classes), or (n,) with two classes
-        """
-        estimator: Any = self._trained()
-        found: NDArray[np.float32] = estimator.decision_function(X)
-        return found
-
-    def score(self, X: MatrixLike, y: LabelsLike, sample_weight: Weights = None) -> float:
-        """The share of rows whose label is predicted.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, n_features), or a data frame
-        y : array of shape (n,)
-        sample_weight : array of shape (n,), optional
-
-        Returns
-        -------
-        float
-        """
-        return self._trained().score(X, y, sample_weight)
 
     def save(self, path: str | Path) -> None:
         """Write ``estimator_`` to a file, from which :func:`xmtree.load` gives it back.
@@ -139,14 +52,12 @@ class SessionPredictor(MetaEstimatorMixin, ClassifierMixin, SessionParameters):
         """
         self._trained().save(path)
 
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """The labels that were learned, sorted."""
-        return self._trained().classes_
-
     def _trained(self) -> Learner:
         check_is_fitted(self)
         return self.estimator_
+
+    def _known_learner(self) -> Learner:
+        return self.estimator_ if self.__sklearn_is_fitted__() else self._template()
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "estimator_")

@@ -1,7 +1,5 @@
-"""Rows of the pool: checking and finding them, and choosing those whose labels help most."""
+"""Rows of the pool: checks, and the choice of those whose labels help most."""
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,13 +10,9 @@ from xmtree import _validation
 from xmtree._gamble import GambleClassifier
 from xmtree._labels import encode_single
 from xmtree._oaa import OAAClassifier
-from xmtree._validation import check_structure
 
 Rows = NDArray[np.int64]
 Utilities = NDArray[np.float64]
-
-#: Classes of which the entropy is taken, so that its cost does not grow with their number.
-N_OF_ENTROPY = 10
 
 
 def checked(X: Any, takes_nan: bool) -> Any:
@@ -45,73 +39,6 @@ def labels_of(y: Any, n: int, name: str) -> NDArray[Any]:
         raise ValueError(f"{name} has {len(target.codes)} labels for {n} rows")
     labels: NDArray[Any] = target.classes[target.codes]
     return labels
-
-
-def free_numbers(rows: Any, free: NDArray[np.bool_], left_out: Rows, n_features: int) -> Rows:
-    """``rows`` as row numbers of the pool, each ``free`` to be taught."""
-    numbers = np.asarray(rows)
-    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or not len(numbers):
-        raise TypeError(
-            "rows must be row numbers of the pool, one dimension of at least one integer, or "
-            f"rows of shape (n, {n_features}); got {numbers.dtype} {numbers.shape}"
-        )
-    outside = numbers[(numbers < 0) | (numbers >= len(free))]
-    if len(outside):
-        raise ValueError(
-            f"rows must be from 0 to {len(free) - 1}, the rows of the pool, got {outside[0]}"
-        )
-    values, counts = np.unique(numbers, return_counts=True)
-    if counts.max() > 1:
-        raise ValueError(f"rows names row {values[counts.argmax()]} twice")
-    taken = numbers[~free[numbers]]
-    if len(taken):
-        how = "was skipped" if taken[0] in left_out else "has a label already"
-        raise ValueError(f"row {taken[0]} of the pool {how}")
-    return numbers.astype(np.int64)
-
-
-def find_rows(rows: Any, pool: Any, order: Rows) -> Rows:
-    """Where in ``pool`` the validated ``rows`` are, searched in this ``order``."""
-    if sp.issparse(pool):
-        check_structure(rows, "rows")
-        rows = sp.csr_array(rows, copy=True)
-        rows.sum_duplicates()
-    elif hasattr(rows, "toarray"):
-        rows = rows.toarray()
-    at: defaultdict[bytes, list[int]] = defaultdict(list)
-    for number, key in zip(order[::-1].tolist(), _keys(pool[order[::-1]]), strict=True):
-        at[key].append(number)
-    numbers = []
-    for row, key in enumerate(_keys(rows)):
-        if not at[key]:
-            raise ValueError(
-                f"row {row} is no row of the pool that is without a label; "
-                "rows to learn from belong to the X of start"
-            )
-        numbers.append(at[key].pop())
-    return np.array(numbers, np.int64)
-
-
-def _keys(X: Any) -> list[bytes]:
-    """Rows as bytes, alike where the rows are to the core."""
-    if not sp.issparse(X):
-        return [row.tobytes() for row in _single(X)]
-    matrix: Any = X
-    csr: Any = matrix.copy()
-    csr.data = _single(csr.data)
-    csr.eliminate_zeros()
-    parts = zip(csr.indptr[:-1].tolist(), csr.indptr[1:].tolist(), strict=True)
-    columns = csr.indices.astype(np.int64)
-    return [columns[a:b].tobytes() + csr.data[a:b].tobytes() for a, b in parts]
-
-
-def _single(values: NDArray[Any]) -> NDArray[np.float32]:
-    """Values as the core reads them, each number and NaN in one form."""
-    with np.errstate(over="ignore"):
-        # Adding 0 makes 0 of -0.
-        single = values.astype(np.float32) + np.float32(0)
-    single[np.isnan(single)] = np.nan
-    return single
 
 
 def first_set(usable: Rows, labels: NDArray[Any], n: int, draw: np.random.Generator) -> Rows:
@@ -166,40 +93,6 @@ def margins(classifier: Any, X: Any) -> Utilities:
     # Where no class has a score any may be right.
     utilities[np.isnan(utilities)] = np.inf
     return utilities
-
-
-def entropies(classifier: Any, X: Any) -> Utilities:
-    """Entropy, in nats, of the probabilities of the best ``N_OF_ENTROPY`` classes alone."""
-    k = min(N_OF_ENTROPY, len(classifier.classes_))
-    chances = np.maximum(classifier._probabilities(X, k)[1], 0).astype(np.float64)
-    logarithms = np.log(chances, out=np.zeros_like(chances), where=chances > 0)
-    found: Utilities = -(chances * logarithms).sum(axis=1)
-    return found
-
-
-def committee(
-    new_classifier: Callable[[], Any], data: tuple[Any, Any, Any], n: int, draw: np.random.Generator
-) -> list[Any]:
-    """``n`` classifiers, each trained on as many of the rows, labels and weights as there are,
-    drawn with replacement."""
-    members = []
-    X, labels, weights = data
-    for seed in draw.integers(2**31, size=n).tolist():
-        rows = draw.integers(len(labels), size=len(labels))
-        member = new_classifier().set_params(random_state=seed)
-        members.append(
-            member.fit(X[rows], labels[rows], None if weights is None else weights[rows])
-        )
-    return members
-
-
-def disagreements(members: Sequence[Any], X: Any) -> Utilities:
-    """Vote entropy, in nats: the entropy of the shares of the members' votes for each class."""
-    votes = [best_labels(member, X) for member in members]
-    # Every vote stands for its class: the mean over members of -log(share) is the entropy.
-    shares = (sum(one == other for other in votes) / len(votes) for one in votes)
-    found: Utilities = np.mean([-np.log(share) for share in shares], axis=0)
-    return found
 
 
 def has_fallen(missed: NDArray[np.bool_], n: int, share: float) -> bool:

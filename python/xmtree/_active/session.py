@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import Bunch
 
@@ -37,7 +35,6 @@ class ActiveSession(SessionPredictor):
     """
 
     # Parameters of ActiveLearner alone.
-    n_members: int
     diversity: int = 1
     stopping_ratio: float | None = None
 
@@ -173,15 +170,15 @@ class ActiveSession(SessionPredictor):
             self._choose()
         return self._queried.copy()
 
-    def teach(self, rows: MatrixLike | Sequence[int], y: LabelsLike) -> Self:
+    def teach(self, rows: ArrayLike, y: LabelsLike) -> Self:
         """Give labels, and train when all queried rows have one.
 
         Parameters
         ----------
-        rows : int array of shape (n,), or rows of X of shape (n, n_features)
-            Row numbers of the pool, or the rows themselves, which are looked up there. They
-            may include rows that were not queried, and only some of those that were. While
-            no query is open every call is a round, so teach labels known beforehand in one.
+        rows : int array of shape (n,)
+            Row numbers of the pool: they may include rows that were not queried, and only some of
+            those that were. While no query is open every call is a round, so teach labels known
+            beforehand in one.
         y : array of shape (n,)
             Their labels.
 
@@ -207,12 +204,13 @@ class ActiveSession(SessionPredictor):
         change.keep()
         return self
 
-    def skip(self, rows: MatrixLike | Sequence[int]) -> Self:
+    def skip(self, rows: ArrayLike) -> Self:
         """Exclude rows, for instance because nobody can label them.
 
         Parameters
         ----------
-        rows : int array of shape (n,), or rows of X of shape (n, n_features)
+        rows : int array of shape (n,)
+            Row numbers of the pool.
 
         Returns
         -------
@@ -314,13 +312,27 @@ class ActiveSession(SessionPredictor):
         return left
 
     def _row_numbers(self, rows: Any) -> Rows:
-        """Row numbers of the pool, each free to be taught; of equal rows a queried one first."""
+        """``rows`` as row numbers of the pool, each free to be taught."""
+        numbers = np.asarray(rows)
+        if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or not len(numbers):
+            raise TypeError(
+                "rows must be row numbers of the pool, one dimension of at least one integer; got "
+                f"{numbers.dtype} {numbers.shape}"
+            )
         free = self._unlabelled()
-        if getattr(rows, "ndim", None) != 2 and not sp.issparse(rows) and np.ndim(rows) != 2:
-            return selection.free_numbers(rows, free, self._left_out, self.n_features_in_)
-        queried = self._queried[free[self._queried]]
-        order = np.concatenate([queried, np.setdiff1d(np.flatnonzero(free), queried)])
-        return selection.find_rows(self._validated(rows, reset=False), self._pool, order)
+        outside = numbers[(numbers < 0) | (numbers >= len(free))]
+        if len(outside):
+            raise ValueError(
+                f"rows must be from 0 to {len(free) - 1}, the rows of the pool, got {outside[0]}"
+            )
+        values, counts = np.unique(numbers, return_counts=True)
+        if counts.max() > 1:
+            raise ValueError(f"rows names row {values[counts.argmax()]} twice")
+        taken = numbers[~free[numbers]]
+        if len(taken):
+            how = "was skipped" if taken[0] in self._left_out else "has a label already"
+            raise ValueError(f"row {taken[0]} of the pool {how}")
+        return numbers.astype(np.int64)
 
     def _choose(self) -> None:
         """Chooses the next rows to query."""
@@ -333,27 +345,13 @@ class ActiveSession(SessionPredictor):
             return
         # In random order, for ties to be broken so.
         considered = draw.permutation(rest)[: max(n, math.ceil(self.pool_share * len(rest)))]
-        utilities = self._utilities(considered, draw)
+        utilities = selection.margins(self._latest, self._pool[considered])
         order = np.argsort(-utilities, kind="stable")
         chosen = order[self._batch(considered[order], n)]
         self._queried = considered[chosen]
         of_rows = zip(self._queried.tolist(), utilities[chosen].tolist(), strict=True)
         self._queried_utilities = dict(of_rows)
         self._measure(utility=float(np.median(utilities)))
-
-    def _utilities(self, rows: Rows, draw: np.random.Generator) -> NDArray[np.float64]:
-        """How useful the labels of these rows of the pool are."""
-        X = self._pool[rows]
-        if self.selection == "entropy":
-            return selection.entropies(self._latest, X)
-        if self.selection == "disagreement":
-            return selection.disagreements(self._committee(draw), X)
-        return selection.margins(self._latest, X)
-
-    def _committee(self, draw: np.random.Generator) -> list[Any]:
-        weights = None if self._weights is None else self._weights[self.selected_]
-        data = self._pool[self.selected_], self._labels, weights
-        return selection.committee(self._new_classifier, data, self.n_members, draw)
 
     def _batch(self, rows: Rows, n: int) -> Any:
         """Positions of the ``n`` to query of ``rows``, which come the most useful first."""

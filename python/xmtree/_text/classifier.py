@@ -10,23 +10,15 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from xmtree._base import Learner
+from xmtree._delegation import DelegatedPredictions, learner_has
 from xmtree._labels import encode
 from xmtree._persistence import LEARNERS, Arrays, name_in_files
-from xmtree._prediction import Scores
 from xmtree._sharing import learning
-from xmtree._sklearn import (
-    BaseEstimator,
-    ClassifierMixin,
-    Interval,
-    InvalidParameterError,
-    validate_params,
-)
+from xmtree._sklearn import Interval, InvalidParameterError, validate_params
 from xmtree._text import files
 from xmtree._text.explanation import Explanation, explain
 from xmtree._text.features import TextFeatures, as_texts, settings_of
@@ -34,20 +26,10 @@ from xmtree._text.rules import check_learns_on, new_learner, weighs_by_idf
 from xmtree._typing import Classes, LabelsLike, Seed, TextsLike, Weights
 
 
-def _learner_has(method: str) -> Any:
-    """For ``available_if``: whether the learner has ``method``."""
-
-    def check(estimator: TextClassifier) -> bool:
-        learner = vars(estimator).get("learner_", estimator.learner)
-        # Where "auto" is none that learns on, the method itself says what to set.
-        if isinstance(estimator.learner, str) and method == "partial_fit":
-            return True
-        if isinstance(learner, str):
-            return False
-        getattr(learner, method)  # AttributeError, in the learner's words
-        return True
-
-    return check
+def _may_learn_on(estimator: TextClassifier) -> bool:
+    """Whether there is ``partial_fit``. Where "auto" has no online learner, the method itself says
+    what to set."""
+    return isinstance(estimator.learner, str) or learner_has("partial_fit")(estimator)
 
 
 class _Trained:
@@ -58,7 +40,7 @@ class _Trained:
 
 
 @dataclass(eq=False, repr=False)
-class TextClassifier(_Trained, ClassifierMixin, BaseEstimator):
+class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
     """Texts in, labels out: a classifier of strings, for one label per text or label sets.
 
     Texts become weighted counts of words and word pairs, (1 + ln count) x idf in rows of
@@ -182,7 +164,7 @@ class TextClassifier(_Trained, ClassifierMixin, BaseEstimator):
             learner.fit(rows, labels, sample_weight)
         return self
 
-    @available_if(_learner_has("partial_fit"))
+    @available_if(_may_learn_on)
     def partial_fit(
         self,
         texts: TextsLike,
@@ -212,7 +194,7 @@ class TextClassifier(_Trained, ClassifierMixin, BaseEstimator):
             listed = as_texts(texts)
             if self.__sklearn_is_fitted__():
                 check_learns_on(self.learner, self.learner_)
-                learner = self._fitted()
+                learner = self._trained()
                 features = self._features
             else:
                 settings = settings_of(self)
@@ -228,88 +210,6 @@ class TextClassifier(_Trained, ClassifierMixin, BaseEstimator):
             with self._keeping(learner, features):
                 learner.partial_fit(features.transform(listed), labels, classes, sample_weight)
         return self
-
-    def predict(self, texts: TextsLike) -> Any:
-        """The best label of each text, or its label set in the form that ``labels`` had.
-
-        Parameters
-        ----------
-        texts : list, array or data frame column of strings
-
-        Returns
-        -------
-        array of shape (n,), or label sets
-            A text without a known word has the labels that are most likely without any.
-        """
-        learner, rows = self._answering(texts)
-        return learner.predict(rows)
-
-    def predict_topk(
-        self, texts: TextsLike, k: int = 5, *, scores: Scores = "raw"
-    ) -> tuple[NDArray[Any], NDArray[np.float32]]:
-        """The ``k`` best labels of each text, best first.
-
-        Parameters
-        ----------
-        texts : list, array or data frame column of strings
-        k : int, default=5
-        scores : {"raw", "probability"}, default="raw"
-
-        Returns
-        -------
-        labels : array of shape (n, k)
-        scores : float32 array of shape (n, k)
-            All as of ``predict_topk`` of ``learner_``.
-        """
-        learner, rows = self._answering(texts)
-        found: tuple[NDArray[Any], NDArray[np.float32]]
-        found = learner.predict_topk(rows, k, scores=scores)
-        return found
-
-    def predict_proba(self, texts: TextsLike) -> NDArray[np.float32]:
-        """The probability of each class.
-
-        Parameters
-        ----------
-        texts : list, array or data frame column of strings
-
-        Returns
-        -------
-        float32 array of shape (n, n_classes)
-            Columns as in ``classes_``.
-        """
-        learner, rows = self._answering(texts)
-        found: NDArray[np.float32] = learner.predict_proba(rows)
-        return found
-
-    @available_if(_learner_has("decision_function"))
-    def decision_function(self, texts: TextsLike) -> NDArray[np.float32]:
-        """The score of each class, where the learner has ``decision_function``.
-
-        Parameters
-        ----------
-        texts : list, array or data frame column of strings
-
-        Returns
-        -------
-        float32 array of shape (n, n_classes), or (n,) with two classes
-        """
-        found: NDArray[np.float32] = self._fitted().decision_function(self._rows(texts))
-        return found
-
-    def score(self, texts: TextsLike, labels: LabelsLike, sample_weight: Weights = None) -> float:
-        """The share of texts whose label, or label set, is predicted exactly.
-
-        Parameters
-        ----------
-        texts, labels, sample_weight : as of :meth:`fit`
-
-        Returns
-        -------
-        float
-        """
-        rows = self._rows(texts)
-        return float(self._fitted().score(rows, labels, sample_weight))
 
     def explain(self, text: str, k: int = 3) -> list[Explanation]:
         """The words that spoke most for each of the best labels of a text.
@@ -330,7 +230,7 @@ class TextClassifier(_Trained, ClassifierMixin, BaseEstimator):
         list of Explanation
             Of the best labels, best first.
         """
-        learner = self._fitted()
+        learner = self._trained()
         if not isinstance(text, str):
             raise TypeError(f"text must be one string, got {type(text).__name__}")
         return explain(learner, self._features, text, k)
@@ -352,12 +252,6 @@ class TextClassifier(_Trained, ClassifierMixin, BaseEstimator):
     ) -> Self:
         """What :meth:`save` has written, around the learner of the file."""
         return files.restored(cls, path, learner, meta, arrays)
-
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Labels of the learner."""
-        classes: NDArray[Any] = self._fitted().classes_
-        return classes
 
     @property
     def idf_(self) -> bool:
@@ -427,22 +321,25 @@ class TextClassifier(_Trained, ClassifierMixin, BaseEstimator):
             if learner.__sklearn_is_fitted__():
                 self.__dict__.update(learner_=learner, _features=features)
 
-    def _fitted(self) -> Any:
+    def _trained(self) -> Any:
         """The trained learner, on as many threads as ``n_jobs`` says now."""
         check_is_fitted(self)
         if isinstance(self.learner, str) or self.learner.n_jobs is None:
             self.learner_.n_jobs = self.n_jobs
         return self.learner_
 
-    def _answering(self, texts: TextsLike) -> tuple[Any, Any]:
-        """What predicts the texts, and their rows."""
-        rows, learner = self._rows(texts), self._fitted()
+    def _known_learner(self) -> Any:
+        learner = vars(self).get("learner_", self.learner)
+        return None if isinstance(learner, str) else learner
+
+    def _predicting(self, X: TextsLike) -> tuple[Any, Any]:
+        rows, learner = self._rows(X), self._trained()
         # scikit-learn's estimators refuse data without a row.
         return (learner if rows.shape[0] else learner.predictor()), rows
 
-    def _rows(self, texts: TextsLike) -> Any:
+    def _rows(self, X: TextsLike) -> Any:
         check_is_fitted(self)
-        return self._features.transform(as_texts(texts))
+        return self._features.transform(as_texts(X))
 
 
 LEARNERS[name_in_files(TextClassifier)] = TextClassifier

@@ -1,4 +1,4 @@
-"""Why a text has a label: by how much the score falls without each word, and the trees' paths."""
+"""Why a text has a label: by how much the score falls without each word."""
 
 from typing import Any, NamedTuple
 
@@ -6,7 +6,6 @@ import numpy as np
 
 from xmtree._sharing import view
 from xmtree._text.features import TextFeatures
-from xmtree._trees import TreeMixin, TreePath
 
 #: Labels whose score :func:`explain` looks up after a word was left out, at most.
 _MAX_LABELS = 1000
@@ -20,14 +19,11 @@ class Explanation(NamedTuple):
     label : the label
     score : its score for the text
     words : pairs of a word and by how much the score falls without it, largest first
-    paths : where the learner has trees, the nodes that lead to the label's score, as pairs of a
-        tree's number in ``learner_.trees_`` and its nodes from the root to a leaf; else empty
     """
 
     label: Any
     score: float
     words: list[tuple[str, float]]
-    paths: list[TreePath]
 
 
 def explain(learner: Any, features: TextFeatures, text: str, k: int) -> list[Explanation]:
@@ -51,8 +47,6 @@ def explain(learner: Any, features: TextFeatures, text: str, k: int) -> list[Exp
             left = np.where(is_label.any(axis=1), left, np.minimum(lowest, 0))
             falls[rank, start:end] = scores[0, rank] - left
         start = end
-    is_tree = isinstance(learner, TreeMixin)
-    paths = learner._paths_to(row, labels[0, :best]) if is_tree else [[]] * best
     return [
         Explanation(
             labels[0, rank : rank + 1].tolist()[0],
@@ -62,7 +56,6 @@ def explain(learner: Any, features: TextFeatures, text: str, k: int) -> list[Exp
                 for at in np.argsort(-falls[rank], kind="stable")
                 if falls[rank, at] != 0
             ],
-            paths[rank],
         )
         for rank in range(best)
     ]

@@ -6,28 +6,19 @@ defines them. Labels that the model has never seen count as missed, rows without
 labels score 0. PSP@k and PSnDCG@k give rare labels a larger weight. They are reported
 if the training file is given (--train), in which the labels are counted.
 
---per-label lists the labels, the most frequent first: precision and recall of what
-the model predicts (its best label, or the label set), and the label that was predicted
-most often where this one was missed. Labels that the model has never seen are not listed.
-
-examples:
+example:
   xmtree evaluate model.xmtree test.txt.xz --train train.txt.xz --json
-  xmtree evaluate model.xmtree test.csv --per-label
 """
 
 import argparse
 import json
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from xmtree import _core
-from xmtree._printable import printable
 from xmtree._progress import progress, shown_as
 from xmtree.cli.formats import open_reader
 from xmtree.cli.formats.reader import Reader
@@ -48,7 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--train", metavar="FILE", help="the training file, for PSP@k and PSnDCG@k; formats as DATA"
     )
-    parser.add_argument("--per-label", action="store_true", help="also list all labels")
     parser.add_argument("--json", action="store_true", help="one JSON object")
 
 
@@ -61,21 +51,16 @@ def run(options: argparse.Namespace) -> int:
         train = open_reader(options.train, options, strict=False, remembered=remembered)
         model.prepare(train, ignores_unknown=True)
         propensities = _propensities(train, model)
-    labels = PerLabel(model.learner.classes_) if options.per_label else None
     with shown_as(options.progress):
-        found = measure(model, reader, propensities, labels)
+        found = measure(model, reader, propensities)
     figures: dict[str, Any] = {"n_examples": found.n_examples, "error": found.error}
     figures |= found.ranking
     figures["us_per_prediction"] = found.seconds / found.n_examples * 1e6
     if options.json:
-        if labels is not None:
-            figures["per_label"] = list(labels.rows())
         print(json.dumps(figures, ensure_ascii=False))
         return 0
     for name, value in figures.items():
         print(f"{name:<18}{value:.6g}")
-    if labels is not None:
-        print("", *_table(list(labels.rows())), sep="\n")
     return 0
 
 
@@ -97,10 +82,7 @@ class Measures:
 
 
 def measure(
-    model: Model,
-    reader: Reader,
-    propensities: tuple[list[float], float] | None = None,
-    per_label: "PerLabel | None" = None,
+    model: Model, reader: Reader, propensities: tuple[list[float], float] | None = None
 ) -> Measures:
     """The measures of ``model`` on ``reader``, for which it has been prepared, in constant memory.
 
@@ -119,8 +101,6 @@ def measure(
             best, _ = learner._topk(rows, cuts[-1])
             seconds += time.perf_counter() - began
             scores.add(true, true.shape[1], best)
-            if per_label is not None:
-                per_label.add(true, learner._label_sets(rows) if sets else best[:, 0])
             n += true.shape[0]
             if report:
                 report(n, 0, 1 - scores.measures()["precision"][0], None)
@@ -144,71 +124,3 @@ def _propensities(reader: Reader, model: Model) -> tuple[list[float], float]:
         n += true.shape[0]
     *known, unseen = _core.propensities(counts, n, _A, _B).tolist()
     return known, unseen
-
-
-class PerLabel:
-    """Counts of all labels that a model knows, over batches."""
-
-    def __init__(self, classes: NDArray[Any]) -> None:
-        n = len(classes)
-        self._classes = classes
-        self._support = np.zeros(n, np.int64)
-        self._predicted = np.zeros(n, np.int64)
-        self._right = np.zeros(n, np.int64)
-        #: How often row's label was missed where column's label was wrongly predicted.
-        self._confused: Any = sp.csr_array((n, n), dtype=np.int64)
-
-    def add(self, true: Any, predicted: Any) -> None:
-        """Counts a batch: ``true`` is an indicator, which may have more columns for labels that
-        the model does not know; ``predicted`` an indicator or one class number per row."""
-        n = len(self._classes)
-        if isinstance(predicted, np.ndarray):
-            given = predicted >= 0
-            starts = np.concatenate([[0], np.cumsum(given)])
-            parts = (np.ones(starts[-1], np.int64), predicted[given], starts)
-            predicted = sp.csr_array(parts, shape=(len(predicted), n))
-        true = sp.csr_array(true, dtype=np.int64)[:, :n]
-        predicted = sp.csr_array(predicted, dtype=np.int64)
-        right = true.multiply(predicted)
-        self._support += true.sum(axis=0)
-        self._predicted += predicted.sum(axis=0)
-        self._right += right.sum(axis=0)
-        self._confused = self._confused + (true - right).T @ (predicted - right)
-
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """What is known of each label that occurs or is predicted, the most frequent first.
-
-        None stands for a share of nothing, and for no label.
-        """
-        names = self._classes.tolist()
-        # Of equal ones the first.
-        worst = self._confused.argmax(axis=1).ravel().tolist()
-        times = self._confused.max(axis=1).toarray().ravel().tolist()
-        occurs = np.flatnonzero(self._support + self._predicted)
-        for at in occurs[np.argsort(-self._support[occurs], kind="stable")].tolist():
-            right, support, predicted = (
-                int(counts[at]) for counts in (self._right, self._support, self._predicted)
-            )
-            yield {
-                "label": names[at],
-                "support": support,
-                "precision": right / predicted if predicted else None,
-                "recall": right / support if support else None,
-                "most_confused_with": names[worst[at]] if times[at] else None,
-                "times": times[at],
-            }
-
-
-def _table(rows: list[dict[str, Any]]) -> Iterator[str]:
-    """The rows as aligned lines below a heading."""
-    width = max([len("label"), *(len(printable(row["label"])) for row in rows)])
-    yield f"{'label':<{width}}  support  precision  recall  most confused with"
-    for row in rows:
-        shares = [
-            "-" if row[name] is None else f"{row[name]:.4f}" for name in ("precision", "recall")
-        ]
-        most = printable(row["most_confused_with"])
-        confused = f"{most} ({row['times']})" if row["times"] else "-"
-        label = f"{printable(row['label']):<{width}}"
-        line = f"{label}  {row['support']:>7}  {shares[0]:>9}  {shares[1]:>6}"
-        yield f"{line}  {confused}"

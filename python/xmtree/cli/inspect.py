@@ -2,7 +2,6 @@
 
 Prints parameters, sizes and, for trees, node statistics and the upper part of
 the tree, which --plot also draws.
---words 5 prints the words that speak most for each label of a text classifier.
 
 examples:
   xmtree inspect model.xmtree --depth 4
@@ -21,7 +20,6 @@ import numpy as np
 from xmtree import TextClassifier
 from xmtree._online import OnlineLearner
 from xmtree._printable import printable
-from xmtree._text.features import TextFeatures
 from xmtree._trees import upper_nodes
 from xmtree.cli.errors import WrongUsage
 from xmtree.cli.options import at_least
@@ -34,9 +32,6 @@ _NOT_LISTED |= {"vote_starts", "vote_classes", "votes", "other_votes"}
 
 #: Names of labels and features in a line.
 _MOST_NAMES = 8
-
-#: Words whose predictions are held at a time.
-_STEP = 1 << 14
 
 #: Trees of which a line is printed.
 _MOST_TREES = 20
@@ -54,12 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plot", metavar="OUT", help="draw these levels into a file, .svg, .png or .html"
     )
-    parser.add_argument(
-        "--words",
-        type=at_least(1),
-        metavar="N",
-        help="text classifiers that store their words: the N strongest words of each label",
-    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -73,9 +62,6 @@ def run(options: argparse.Namespace) -> int:
     features = None
     if isinstance(model.estimator, TextClassifier):
         features = model.estimator._features
-    has_words = features is not None and features.settings.n_bits is None
-    if options.words is not None and not has_words:
-        raise WrongUsage(f"--words: {options.model} stores no words")
     trees = getattr(learner, "trees_", [])
     if options.plot and not trees:
         raise WrongUsage(f"{options.model}: {type(learner).__name__} has no tree to plot")
@@ -105,10 +91,6 @@ def run(options: argparse.Namespace) -> int:
             params[name] = value
     for name, value in sorted(params.items()):
         print(f"  {name:<22}{value!r}")
-    if options.words is not None and features is not None:
-        print("words")
-        for label, words in _strongest_words(learner, features, options.words):
-            print(f"  {printable(label)}: {', '.join(map(printable, words))}")
     for number, tree in enumerate(trees[:_MOST_TREES]):
         title = "tree" if len(trees) == 1 else f"tree {number}"
         ended = learner._ended(tree) if "n_examples" in tree else np.zeros(0)
@@ -121,32 +103,6 @@ def run(options: argparse.Namespace) -> int:
     if options.plot:
         _plot(learner, options.tree, options.depth, Path(options.plot))
     return 0
-
-
-def _strongest_words(
-    learner: Any, features: TextFeatures, n_words: int
-) -> Iterator[tuple[Any, list[str]]]:
-    """Each label with words that, as a text of their own, are given this label, by score.
-
-    So it can be told for every learner; no word may be left for a label.
-    """
-    words = np.array(features.words(), object)
-    if not len(words):
-        return
-    best, scores = [], []
-    for start in range(0, len(words), _STEP):
-        codes, found = learner._topk(
-            learner._rows(features.transform(words[start : start + _STEP].tolist())), 1
-        )
-        best.append(codes[:, 0])
-        scores.append(found[:, 0])
-    order = np.argsort(-np.concatenate(scores), kind="stable")
-    label_of = np.concatenate(best)[order]
-    words = words[order]
-    for code, label in enumerate(learner.classes_.tolist()):
-        found_words = words[label_of == code][:n_words].tolist()
-        if found_words:
-            yield label, found_words
 
 
 def _some(names: Any) -> str:

@@ -1,8 +1,7 @@
-"""Errors and scores against time, probability and number of rows, and which labels are confused."""
+"""Errors against time, probabilities against shares, and which labels are confused."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
-from sklearn.model_selection import learning_curve
 
 from xmtree import _validation
 from xmtree._labels.forms import common_type, label_array
@@ -146,75 +144,6 @@ def plot_reliability(
     ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
     # Above the axes: inside, any corner may have points.
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderpad=0)
-    return ax
-
-
-def plot_learning_curve(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    sizes: Sequence[float] = (0.1, 0.2, 0.4, 0.7, 1.0),
-    *,
-    cv: Any = None,
-    scoring: Any = None,
-    random_state: Any = None,
-    n_jobs: int | None = None,
-    label: str | None = None,
-    ax: Axes | Figure | None = None,
-) -> Axes:
-    """Draw the score against the number of training rows: whether more of them would help.
-
-    Around scikit-learn's ``learning_curve``, which trains once per size and fold. Solid: rows that
-    were left out, with a band of one standard deviation over folds. Dashed: the training rows.
-    Rows are shuffled, so that each size has labels of all kinds.
-
-    Parameters
-    ----------
-    estimator : classifier or pipeline
-        It is cloned.
-    X : array, sparse matrix or data frame of shape (n, n_features), or texts
-    y : array of shape (n,), or label sets
-        Label lists need ``cv=KFold(...)``.
-    sizes : sequence of float or int, default=(0.1, 0.2, 0.4, 0.7, 1.0)
-        Shares (float) or numbers (int) of the training rows of a fold.
-    cv : int, splitter or iterable of splits, optional
-        As of ``sklearn.model_selection.learning_curve``, by default 5 folds.
-    scoring : str or callable, optional
-        As there, by default the estimator's ``score``; see :func:`xmtree.metrics.make_scorers`.
-    random_state : int, RandomState or None, default=None
-        Fixes which rows come first.
-    n_jobs : int, optional
-        Processes; None is 1.
-    label : str, name of the curve in the legend, optional
-    ax : matplotlib Axes or empty Figure, by default a new one
-
-    Returns
-    -------
-    matplotlib Axes
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from xmtree import OAAClassifier
-    >>> from xmtree.plotting import plot_learning_curve
-    >>> X, y = load_digits(return_X_y=True)
-    >>> ax = plot_learning_curve(OAAClassifier(random_state=0), X, y, [100, 400], cv=3)
-    >>> ax.lines[0].get_xdata().tolist()
-    [100, 400]
-    """
-    how = {"cv": cv, "scoring": scoring, "n_jobs": n_jobs, "random_state": random_state}
-    found = learning_curve(estimator, X, y, train_sizes=np.asarray(sizes), shuffle=True, **how)
-    counts, training, left_out = found
-    ax = axes(ax, 5.5, 3.5)
-    name = "" if label is None else f"{label}, "
-    mean, deviation = left_out.mean(axis=1), left_out.std(axis=1)
-    (line,) = ax.plot(counts, mean, marker=".", label=f"{name}rows left out")
-    color = line.get_color()
-    ax.fill_between(counts, mean - deviation, mean + deviation, color=color, alpha=0.2, lw=0)
-    seen = training.mean(axis=1)
-    ax.plot(counts, seen, color=color, marker=".", linestyle="--", label=f"{name}training rows")
-    ax.set(xlabel="training rows", ylabel=scoring if isinstance(scoring, str) else "score")
-    ax.legend()
     return ax
 
 
