@@ -4,10 +4,8 @@ VENV := .venv
 # Programs that xmtree is compared with; PECOS needs another version of numpy.
 PEERS := .venv-peers
 PECOS := .venv-pecos
-EXTREME := benches/figures-extreme
 BIN := $(VENV)/bin
 PHASE := @tools/phase
-VW = $(BIN)/python -m pytest benches/test_bench_vw.py benches/test_bench_next_word.py --benchmark-only -rs $(SELECT)
 # The compiled module, inside the source tree: the package is installed editable,
 # so that only a change of Rust code needs a build.
 MODULE := python/xmtree/_core.abi3.so
@@ -17,123 +15,16 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test bench bench-check bench-record count-atomics bench-extreme bench-dask reproduce peers figures docs wheel release-check clean install fmt clippy cargo-test ruff mypy stubtest pytest frontier bench-vw floors build-times fuzz fuzz-seeds sanitize-address sanitize-thread miri long-runs
+.PHONY: help install demo test fmt clippy cargo-test ruff mypy stubtest pytest docs bench measure check wheel release-check clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do \
-		printf '  make %-16s %s\n' "$$name" "$$what"; done
+		printf '  make %-14s %s\n' "$$name" "$$what"; done
 
 demo: install ## Build, install, and compare every learner on the data inside the package
 	@$(BIN)/xmtree demo
 
 test: fmt clippy cargo-test ruff mypy install stubtest pytest docs ## Check and test everything
-
-docs: install $(VENV)/.docs ## Build the documentation into docs/_build/html, warnings are errors
-	$(PHASE) "docs" $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b html docs docs/_build/html
-
-bench: install $(VENV)/.bench ## Time the core (Criterion) and the package; the figures come last
-	@tools/check-rust
-	$(PHASE) "tests of what measures" $(BIN)/python -m pytest -o norecursedirs=".*" tests/laboratory
-	$(PHASE) "cargo bench" cargo bench --locked
-	$(PHASE) "pytest-benchmark" $(BIN)/python -m pytest benches --benchmark-only -rs \
-		--ignore benches/test_bench_extreme.py --ignore benches/test_bench_frontier.py \
-		$(if $(FIGURES),--figures "$(FIGURES)")
-
-# SELECT='-k lomtree' runs a part.
-bench-vw: install $(VENV)/.bench ## Compare with Vowpal Wabbit alone, and beside a process that streams through memory
-	$(PHASE) "beside Vowpal Wabbit" $(VW)
-	$(PHASE) "and while another core streams through memory" $(VW) --loaded
-
-# Not part of `make test`: the optimised program takes minutes to build. SELECT='--only lomtree'
-# counts a part.
-bench-check: $(VENV)/.python ## Compare instruction counts of the hot loops with those recorded (valgrind)
-	@tools/check-rust
-	$(PHASE) "bench-check" $(BIN)/python tools/bench_check.py $(SELECT)
-
-bench-record: $(VENV)/.python ## Record the instruction counts in benches/instructions.json
-	@tools/check-rust
-	$(PHASE) "bench-record" $(BIN)/python tools/bench_check.py --record $(SELECT)
-
-# Where it locks more than allowed, it fails. SELECT='--only lomtree' counts a part, and then writes nothing.
-count-atomics: $(VENV)/.python ## Count what sixteen threads lock (valgrind), write benches/figures-atomics.txt
-	@tools/check-rust
-	$(PHASE) "count-atomics" $(BIN)/python tools/count_atomics.py $(or $(SELECT),benches/figures-atomics.txt)
-
-floors: $(VENV)/.python ## Time each hot loop over what the machine allows, write benches/figures-floors.txt
-	@tools/check-rust
-	$(PHASE) "floors" env PYTHONPATH=benches $(BIN)/python -m floors benches/figures-floors.txt
-
-build-times: $(VENV)/.python ## Build from nothing and report the processor time of each crate, write benches/figures-build.txt
-	@tools/check-rust
-	$(PHASE) "build times" $(BIN)/python tools/build_times.py benches/figures-build.txt
-
-# SELECT='-k "bibtex and xmtree" --seeds 1' runs a part; what was run already is not run again.
-bench-extreme: install $(VENV)/.bench $(PECOS)/.done ## Compare with omikuji and PECOS on very many labels (hours)
-	$(PHASE) "pytest-benchmark" env XMTREE_PEERS=$(PECOS)/bin/python $(BIN)/python -m pytest \
-		benches/test_bench_extreme.py --benchmark-disable -rs --time-limit 3600 \
-		--results $(EXTREME).jsonl --figures $(EXTREME).txt $(SELECT)
-	@cd benches && ../$(BIN)/python -m extreme ../$(EXTREME).jsonl ../docs/figures >/dev/null
-	@$(BIN)/python benches/pages.py
-
-# SELECT='-k crossover' runs a part, and then draws no plot.
-frontier: install $(VENV)/.bench ## Error against the time of a prediction; from how many classes on trees pay (minutes)
-	$(PHASE) "pytest-benchmark" $(BIN)/python -m pytest benches/test_bench_frontier.py \
-		--benchmark-disable -rs --figures benches/figures-frontier.txt $(SELECT)
-
-# A cluster of two processes on this machine, and what follows for larger ones.
-bench-dask: install $(VENV)/.bench ## Time training on a cluster, write benches/figures-dask.json and docs/dask.md
-	$(PHASE) "bench-dask" $(BIN)/python benches/dask_scaling.py benches/figures-dask.json
-	@$(BIN)/python benches/pages.py
-
-# SELECT='--items gamble --seeds 1' runs a part; what was run already is not run again. XMTREE_PEERS
-# names a Python that has omikuji and PECOS (.venv-pecos/bin/python), else comparisons with them are left out.
-reproduce: install ## Run what the papers state (an hour) and write docs/reproduction.md
-	$(PHASE) "reproduce" env PYTHONPATH=benches $(BIN)/python -m reproduce \
-		--results benches/reproduction.jsonl --page docs/reproduction.md $(SELECT)
-
-# SELECT='--data naics --only omikuji --runs 1' runs a part, '--list' lists the parts, '--runs 0'
-# only writes the page. What was run already is not run again, unless with '--again'.
-peers: install $(VENV)/.bench $(PEERS)/.done $(PECOS)/.done ## Compare with other programs, write docs/peers.md (hours)
-	$(PHASE) "peers" env PYTHONPATH=benches $(BIN)/python -m peers \
-		--pythons $(PEERS)/bin/python $(PECOS)/bin/python --results benches/figures-peers.jsonl \
-		--json benches/figures-peers.json --page docs/peers.md --figures docs/figures $(SELECT)
-	@$(BIN)/python benches/pages.py
-
-# SELECT='--only one-row' takes one file anew.
-figures: install $(VENV)/.bench $(PEERS)/.done $(PECOS)/.done ## Take every figure of README and docs, from a clean commit (hours)
-	$(PHASE) "figures" $(BIN)/python benches/figures.py $(SELECT)
-
-# Nightly Rust, cargo-fuzz (cargo install cargo-fuzz) and a C++ compiler. SECONDS is for each target,
-# SELECT='gamble xmc' runs these. rust/tests/fuzz has the bodies, which `make test` runs on stable Rust.
-# SELECT=properties needs neither: it runs the property tests on fresh seeds.
-fuzz: install $(VENV)/.test ## Run property tests on fresh seeds, and libFuzzer on files, text and parameters (nightly)
-	$(PHASE) "fuzz" $(BIN)/python tools/fuzz.py $(or $(filter-out 0,$(SECONDS)),60) $(SELECT)
-
-fuzz-seeds: ## Write the seeds of the fuzz targets anew
-	rm -rf fuzz/seeds
-	$(PHASE) "fuzz-seeds" cargo test --quiet --locked --test fuzz write_seeds -- --ignored
-
-# Nightly Rust. SELECT names tests: those of Python for address, of Rust for the others.
-sanitize-address: install $(VENV)/.test ## Run Python tests with an extension built for AddressSanitizer (nightly)
-	$(PHASE) "address sanitizer" tools/sanitize address $(SELECT)
-
-sanitize-thread: ## Run the Rust tests of streams and threads under ThreadSanitizer (nightly, with rust-src)
-	$(PHASE) "thread sanitizer" tools/sanitize thread $(SELECT)
-
-miri: ## Run the Rust tests of modules with unsafe code in Miri (nightly, with miri)
-	$(PHASE) "miri" tools/sanitize miri $(SELECT)
-
-# SELECT='--scale 0.01 --only rounds' runs a part, in small.
-long-runs: install $(VENV)/.test ## Long runs and adversarial streams, with their figures (ten minutes)
-	$(PHASE) "long runs" $(BIN)/python tests/long_runs.py $(SELECT)
-
-wheel: install ## Build a wheel into dist/
-	@tools/check-rust
-	$(PHASE) "wheel" $(BIN)/maturin build --release --locked --quiet --out dist
-
-release-check: install $(VENV)/.release ## Install the wheel with the oldest and the newest dependencies, and build the source distribution offline
-	@tools/check-rust
-	$(PHASE) "release-check" $(BIN)/python tools/release_check.py $(SELECT)
 
 install: $(MODULE) ## Build the package and install it into .venv
 
@@ -164,6 +55,36 @@ stubtest: $(VENV)/.test install
 # A process for each core, each file of tests in one of them.
 pytest: $(VENV)/.test install ## Test the Python package
 	$(PHASE) "pytest" $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+
+docs: install $(VENV)/.docs ## Build the documentation into docs/_build/html, warnings are errors
+	$(PHASE) "docs" $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b html docs docs/_build/html
+
+# SELECT='-k predict' times a part of the package.
+bench: install $(VENV)/.bench ## Time the core (Criterion), and the learners beside one-against-all
+	@tools/check-rust
+	$(PHASE) "tests of what measures" $(BIN)/python -m pytest -o norecursedirs=".*" tests/laboratory
+	$(PHASE) "cargo bench" cargo bench --locked
+	$(PHASE) "pytest-benchmark" $(BIN)/python -m pytest benches/bench_oaa.py --benchmark-only $(SELECT)
+
+# SELECT='peers labels --only naics --seeds 1' measures a part, '--list' lists the cases, '--help' has
+# the rest. Other programs are installed where subjects are measured that have them.
+OTHERS = $(if $(SELECT),$(filter peers labels,$(SELECT)),all)
+measure: install $(VENV)/.bench $(if $(OTHERS),$(PEERS)/.done $(PECOS)/.done) ## Measure what the documentation shows (hours), or SELECT='one_row threads'
+	$(PHASE) "measure" env PYTHONPATH=benches $(BIN)/python -m harness $(SELECT) \
+		--pythons $(PEERS)/bin/python $(PECOS)/bin/python
+
+# tools/check says what each takes and needs; what follows the name are its arguments.
+check: $(VENV)/.python $(if $(filter fuzz address long-runs,$(SELECT)),install $(VENV)/.test) ## Check what tests do not: SELECT=counts, record, atomics, fuzz, seeds, address, thread, miri, long-runs
+	@tools/check-rust
+	$(PHASE) "check $(SELECT)" env SECONDS_EACH=$(or $(filter-out 0,$(SECONDS)),60) tools/check $(SELECT)
+
+wheel: install ## Build a wheel into dist/
+	@tools/check-rust
+	$(PHASE) "wheel" $(BIN)/maturin build --release --locked --quiet --out dist
+
+release-check: install $(VENV)/.release ## Install the wheel with the oldest and newest dependencies, build the sources offline
+	@tools/check-rust
+	$(PHASE) "release-check" $(BIN)/python tools/release_check.py $(SELECT)
 
 clean: ## Remove everything that was built, .venv too
 	rm -rf $(VENV) $(PEERS) $(PECOS) target dist docs/_build docs/api .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
@@ -208,8 +129,8 @@ $(VENV)/.bench: $(VENV)/.build
 	@touch $@
 
 # What has no wheel here is left out of the comparison.
-$(PEERS)/.done: benches/peers.txt tools/install-peers
-$(PECOS)/.done: benches/peers-pecos.txt tools/install-peers
+$(PEERS)/.done: tools/peers.txt tools/install-peers
+$(PECOS)/.done: tools/peers-pecos.txt tools/install-peers
 %/.done:
 	@python=$$(tools/find-python) && echo "== $* with $$python" && "$$python" -m venv --clear $*
 	$(PHASE) "install peers" tools/install-peers $* $(filter %.txt,$^)

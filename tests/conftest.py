@@ -6,7 +6,7 @@ from hypothesis import settings
 
 os.environ["MPLBACKEND"] = "Agg"
 
-# `make fuzz` asks for "fresh" cases.
+# `make check SELECT=fuzz` asks for "fresh" cases.
 settings.register_profile("fixed", derandomize=True, database=None, deadline=None)
 settings.register_profile("fresh", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("XMTREE_HYPOTHESIS", "fixed"))

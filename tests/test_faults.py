@@ -1,6 +1,6 @@
 """One allocation, thread, read, write or sync fails, in every scenario.
 
-A sample of the calls is made to fail, and every one of them by ``make fuzz SELECT=properties``. The
+A sample of the calls is made to fail, and every one by ``make check SELECT="fuzz properties"``. The
 shim that makes them fail is a small C library which the loader puts before the C library; see
 ``tests/faults``. Where allocations fail the process may abort, as Rust's collections do. Files
 are whole then, too.

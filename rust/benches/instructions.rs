@@ -1,4 +1,4 @@
-//! The hot loops, for `make bench-check`, which counts the instructions of each under valgrind.
+//! The hot loops, for `make check SELECT=counts`, which counts the instructions of each under valgrind.
 //!
 //! Without arguments the program lists the loops. With the name of one it prepares that loop,
 //! prints the instruction set that the kernels are chosen for, and runs the loop once inside

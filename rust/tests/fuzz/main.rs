@@ -1,5 +1,5 @@
 //! The fuzz targets as ordinary tests: over the seeds in `fuzz/seeds` and random changes of them.
-//! `make fuzz` runs the same bodies with libFuzzer.
+//! `make check SELECT=fuzz` runs the same bodies with libFuzzer.
 
 mod seeds;
 mod targets;

@@ -1,4 +1,4 @@
-//! The seeds of the fuzz targets: small sound inputs, made by `make fuzz-seeds`.
+//! The seeds of the fuzz targets: small sound inputs, made by `make check SELECT=seeds`.
 
 use std::fs;
 use std::io::Write;
@@ -177,7 +177,7 @@ fn write(target: &str, name: &str, bytes: &[u8]) {
 }
 
 #[test]
-#[ignore = "writes fuzz/seeds; run by make fuzz-seeds"]
+#[ignore = "writes fuzz/seeds; run by make check SELECT=seeds"]
 fn write_seeds() {
     let set = Set::new();
     let control = Control::new(0);
@@ -233,7 +233,7 @@ fn seeds_are_small_and_load() {
     for entry in fs::read_dir(Path::new(SEEDS).join("container")).unwrap() {
         let path = entry.unwrap().path();
         let model = Bundle::read(&path).and_then(xmtree::learners::load);
-        assert!(model.is_ok(), "run make fuzz-seeds: {model:?}");
+        assert!(model.is_ok(), "run make check SELECT=seeds: {model:?}");
     }
     for (target, _) in TARGETS {
         let Ok(folder) = fs::read_dir(Path::new(SEEDS).join(target)) else {

@@ -1,1 +1,0 @@
-"""Very many labels: xmtree beside omikuji and PECOS; ``test_bench_extreme.py`` runs it."""

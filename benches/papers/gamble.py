@@ -1,0 +1,330 @@
+"""GAMBLE: Huang, Ertekin, Song, Zha, Giles, SDM 2007, with Active GAMBLE (section 5.2)."""
+
+from functools import partial
+
+import numpy as np
+from harness import data
+from harness.measuring import cpu_seconds
+from papers.statements import DEFAULT, PAPER, AtMost, Claim, Item, Line
+from scipy.stats import binomtest, chi2
+from xmtree import ActiveGamble, GambleClassifier, SAMMEClassifier
+
+SLOW = "rate 0.1 (a variation)"
+#: Rows to train on and to test on, in the paper, where the set has no official split.
+SIZES = {"glass": (113, 101), "vehicle": (422, 422), "splice": (2860, 316)}
+#: Lowest error in % within 1000 rounds (Table 2, "target error rate").
+LOWEST = {
+    "glass": 27.5,
+    "vehicle": 27.3,
+    "vowel": 47.0,
+    "segment": 4.62,
+    "soybean-large": 5.65,
+    "splice": 4.48,
+    "satimage": 12.6,
+    "pendigits": 4.71,
+}
+CAUSES = {
+    "satimage": "At rate 0.1, a variation that the paper does not name, it is reached.",
+    "soybean-large": "The rows are one-hot here and their gaps are zeros; with categories and gaps "
+    "rate 0.1 reached 5.3 (docs/experiments/gamble.md). The paper does not say how it coded them.",
+}
+MODES = {
+    PAPER: GambleClassifier.PAPER,
+    DEFAULT: {},
+    SLOW: GambleClassifier.PAPER | {"learning_rate": 0.1},
+}
+DEEP = MODES | {DEFAULT: {"n_estimators": 1000}}
+SPHERE_ROUNDS = (120, 300, 1000)
+
+
+def gamble(settings, seed, **more):
+    return GambleClassifier(**settings | more, random_state=seed, n_jobs=1)
+
+
+def samme():
+    return SAMMEClassifier(n_estimators=1000)
+
+
+def staged_errors(model, X, y):
+    """Test errors in % after each round."""
+    return np.array([100 * np.mean(labels != y) for labels in model.staged_predict(X)])
+
+
+def after(errors, rounds):
+    """The errors after each number of rounds, or the last where they are fewer."""
+    return [float(errors[min(n, len(errors)) - 1]) for n in rounds]
+
+
+def split(name, seed, rows):
+    """The official split; else the seed's, of the paper's sizes."""
+    if name not in SIZES:
+        return data.table(name, rows)
+    return data.splits(name, seed + 1, None if rows else SIZES[name], rows)[seed]
+
+
+def table(settings, seed, rows, name):
+    """The lowest error of all rounds."""
+    task = split(name, seed, rows)
+    model = gamble(settings, seed).fit(task.X, task.y)
+    return {"lowest": float(staged_errors(model, task.X_test, task.y_test).min())}
+
+
+def of_table(name):
+    of = "{}, {} + {} rows".format(name, *SIZES[name]) if name in SIZES else ""
+    line = "Table 2", "lowest error %", "lowest", LOWEST[name], CAUSES.get(name, "")
+    return Item(
+        f"gamble-{name}",
+        f"{name}: error within 1000 rounds (default: within its 200)",
+        (name,),
+        partial(table, name=name),
+        MODES,
+        (AtMost(*line, data=of),),
+        seeds=10 if name in SIZES else 3,
+        note="The lowest error is that of the best round on the test rows, as in the paper.",
+        section="Lowest error within 1000 rounds (default: within its 200)",
+        data=name,
+    )
+
+
+def against_samme(settings, seed, rows):
+    """Wins over SAMME after 10, 100 and 1000 rounds on the eight sets."""
+    wins = losses = 0
+    for name in LOWEST:
+        task = split(name, seed, rows)
+        ours, theirs = (
+            np.array(
+                after(
+                    staged_errors(model.fit(task.X, task.y), task.X_test, task.y_test),
+                    (10, 100, 1000),
+                )
+            )
+            for model in (gamble(settings, seed), samme())
+        )
+        wins, losses = wins + int(np.sum(ours < theirs)), losses + int(np.sum(ours > theirs))
+    p = binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
+    return {"wins": wins, "losses": losses, "p": float(p)}
+
+
+def leaves(settings, seed, rows):
+    """Errors of trees of several sizes on pendigits."""
+    task = split("pendigits", seed, rows)
+    found = {}
+    for n in (2, 10, 12, 14):
+        model = gamble(settings, seed, max_leaves=n).fit(task.X, task.y)
+        errors = staged_errors(model, task.X_test, task.y_test)
+        found[str(n)] = after(errors, (10, 100, 600, 1000))
+    late = [found[str(n)][2] for n in (10, 12, 14)]
+    return found | {"spread": max(late) - min(late), "gain": found["2"][3] - found["14"][3]}
+
+
+def spheres(n, n_classes, seed):
+    """Shells of a ten-dimensional Gaussian of equal mass (section 5.3 of the paper)."""
+    X = np.random.default_rng(seed).normal(size=(n, 10))
+    bounds = chi2.ppf(np.arange(1, n_classes) / n_classes, 10)
+    return X, np.searchsorted(bounds, (X**2).sum(axis=1))
+
+
+def concentric(settings, seed, rows):
+    """The spheres of two and of five classes."""
+    found = {}
+    for k in (2, 5):
+        X, y = spheres(min(1000 * k, rows or 1000 * k), k, 2 * seed)
+        X_test, y_test = spheres(rows or 10_000, k, 2 * seed + 1)
+        for of, model in (("", gamble(settings, seed)), ("SAMME ", samme())):
+            model.fit(X, y)
+            train, test = staged_errors(model, X, y), staged_errors(model, X_test, y_test)
+            wrong = np.flatnonzero(train > 0)
+            zero = int(wrong[-1]) + 2 if len(wrong) else 1
+            at = min(zero, len(test)) - 1
+            found[f"{of}train {k}"] = after(train, SPHERE_ROUNDS)
+            found[f"{of}test {k}"] = after(test, SPHERE_ROUNDS)
+            found |= {f"{of}zero {k}": zero, f"{of}later {k}": float(test[at] - test[-1])}
+    return found
+
+
+def lead(key, rounds):
+    """SAMME's error less ours."""
+    at = SPHERE_ROUNDS.index(rounds)
+    return lambda values: values[f"SAMME {key}"][at] - values[key][at]
+
+
+SAMME = Item(
+    "gamble-samme",
+    "GAMBLE and SAMME on the eight sets after 10, 100 and 1000 rounds: 24 comparisons",
+    tuple(LOWEST),
+    against_samme,
+    DEEP,
+    (
+        Line("Section 5.1", "sign test, p", "p", "0.0066, in favor of GAMBLE"),
+        Claim(
+            "Section 5.1",
+            "GAMBLE is better than SAMME: comparisons won less lost",
+            lambda values: values["wins"] - values["losses"],
+            cause="Trees of 511 leaves win, 22 to 2 in an earlier run, those of 15 do not "
+            "(docs/experiments/gamble.md); why they did in the paper is not known.",
+        ),
+    ),
+    note="Glass, vehicle and splice in the paper's sizes, split by the seed.",
+)
+SIZE_OF_TREES = Item(
+    "gamble-leaves",
+    "pendigits: trees of several sizes",
+    ("pendigits",),
+    leaves,
+    DEEP,
+    (
+        *(
+            Line(
+                *("Figure 2", f"{n} leaves: error % after 10, 100, 600, 1000 rounds"),
+                *(str(n), "(plot)"),
+            )
+            for n in (2, 14)
+        ),
+        Claim("Figure 2", "stumps need many more rounds than 14 leaves", "gain"),
+        Line(
+            *("Figure 2", "10, 12 and 14 leaves after 600 rounds: largest difference"),
+            *("spread", "almost the same"),
+        ),
+    ),
+    seeds=1,
+)
+SPHERES = Item(
+    "gamble-spheres",
+    "concentric spheres of two and five classes, beside SAMME",
+    (),
+    concentric,
+    DEEP,
+    (
+        Line("Figure 6(a)", "K = 2: the training error is 0 from round", "zero 2", "about 20"),
+        Claim("Figure 6(a)", "K = 2: the test error falls later on, by", "later 2"),
+        *(
+            Line(
+                "Section 5.3",
+                f"K = 5: SAMME's test error above GAMBLE's after {rounds} rounds, by",
+                lead("test 5", rounds),
+                10.0,
+            )
+            for rounds in (120, 1000)
+        ),
+        *(
+            Claim(
+                "Section 5.3",
+                f"K = 5: SAMME has the lower training error after {rounds} rounds, by",
+                lambda values, rounds=rounds: -lead("train 5", rounds)(values),
+            )
+            for rounds in (300, 1000)
+        ),
+    ),
+)
+
+#: Lowest error in % and rows of Active GAMBLE, seconds of Active and Batch (Table 2).
+ACTIVE = {
+    "glass": (27.5, 91, 67, 28),
+    "vehicle": (25.1, 115, 127, 310),
+    "vowel": (41.8, 155, 136, 367),
+    "segment": (4.43, 135, 158, 72),
+    "soybean-large": (5.25, 245, 266, 87),
+    "splice": (3.42, 430, 320, 470),
+    "satimage": (11.3, 220, 362, 6066),
+    "pendigits": (3.92, 340, 1698, 10043),
+}
+#: Where training on all rows in this mode does not reach the target either.
+ACTIVE_CAUSES = dict.fromkeys(
+    ("satimage", "soybean-large"),
+    "Batch with all rows does not reach the target in this mode either (table above).",
+)
+#: Sets of many rows.
+LARGE = ("pendigits", "satimage", "splice")
+#: Rows chosen at most, and of random ones, which come forty at a time where rows are many.
+MOST, MOST_RANDOM = 400, 2600
+#: Rows chosen at random first.
+N_FIRST = 20
+
+
+def committee(estimator, seed, selection, n_per_round, most):
+    """What chooses so many rows in the end."""
+    return ActiveGamble(
+        estimator=estimator,
+        n_initial=N_FIRST,
+        n_per_round=n_per_round,
+        n_rounds=max(1, -(-(most - N_FIRST) // n_per_round)),
+        selection=selection,
+        random_state=seed,
+        n_jobs=1,
+    )
+
+
+def curve(model, task):
+    """Sizes, and errors in %."""
+    found = model.fit(task.X, task.y, X_val=task.X_test, y_val=task.y_test).learning_curve_
+    return np.asarray(found.n_samples), 100 * np.asarray(found.validation_error)
+
+
+def reached(sizes, errors, target, n):
+    """Rows at which the error is first at the target; all rows of the set where it never is."""
+    at = np.flatnonzero(errors <= target)
+    return int(sizes[at[0]]) if len(at) else n
+
+
+def active(settings, seed, rows, name):
+    task = split(name, seed, rows)
+    n, target = len(task.y), LOWEST[name]
+    estimator = GambleClassifier(**settings)
+    chosen = curve(committee(estimator, seed, "margin", 10, min(MOST, n)), task)
+    step = 40 if n > 1000 else 10
+    random = curve(committee(estimator, seed, "random", step, min(MOST_RANDOM, n)), task)
+    _, batch_seconds = cpu_seconds(gamble(settings, seed).fit, task.X, task.y)
+    needed = reached(*chosen, target, n)
+    # Without the errors of its rounds.
+    again = committee(estimator, seed, "margin", 10, min(needed, MOST))
+    return {
+        "needed": needed,
+        "random": reached(*random, target, n),
+        "lowest": float(chosen[1].min()),
+        "ratio": cpu_seconds(again.fit, task.X, task.y)[1] / batch_seconds,
+    }
+
+
+def of_active(name):
+    lowest, needed, *_ = ACTIVE[name]
+    ratios = [seconds / batch for *_, seconds, batch in ACTIVE.values()]
+    cause = ACTIVE_CAUSES.get(name, "")
+    return Item(
+        f"active-{name}",
+        f"{name}: rows that Active GAMBLE takes to the target of {LOWEST[name]} %",
+        (name,),
+        partial(active, name=name),
+        # A round of the paper's 1000 trees is learned for each ten rows: a tenth of them here.
+        {PAPER: GambleClassifier.PAPER | {"n_estimators": 100}, DEFAULT: {}},
+        (
+            AtMost("Table 2", "rows to the target, Active", "needed", needed, cause),
+            Claim(
+                "Table 2",
+                "Active needs fewer rows than Random, by",
+                lambda values: values["random"] - values["needed"],
+            ),
+            AtMost("Table 2", "lowest error %, Active", "lowest", lowest, cause),
+            Line(
+                "Table 2",
+                "processor time, Active up to the target over Batch",
+                "ratio",
+                f"{min(ratios):.2f} to {max(ratios):.2f}",
+                "The paper's programs ran on another machine, and how they train the committee of "
+                "a round is not told.",
+                ranged=True,
+            ),
+        ),
+        seeds=3 if name in LARGE else 5,
+        note=f"Ten rows a round up to {MOST} of Active, up to {MOST_RANDOM} of Random; a committee "
+        "of the paper's mode has 100 trees, not 1000, to keep the run short. A seed that never "
+        "reaches the target counts with all rows of the set.",
+        section="Rows that Active GAMBLE takes to the error of Table 2",
+        data=name,
+    )
+
+
+ITEMS = (
+    *(of_table(name) for name in LOWEST),
+    *(SAMME, SIZE_OF_TREES, SPHERES),
+    *(of_active(name) for name in ACTIVE),
+)

@@ -1,1 +1,0 @@
-"""xmtree beside other programs, on the same rows, split and threads: ``make peers``."""

@@ -1,0 +1,142 @@
+"""Training on a cluster of this machine: whole trainings, processor seconds and bytes of each kind
+of step in one process, and what bagged online trees lose in accuracy."""
+
+import json
+import pickle
+import time
+from collections import defaultdict
+
+import numpy as np
+import xmtree
+from harness import data
+from harness.case import Case
+from harness.pages import fill, markdown
+
+TITLE = "LdSM on a cluster of two processes, bytes that are sent, bagged online trees"
+#: Of label sets, for LdSM, and of single labels, for bagged trees.
+SETS, CLASSES = "onet-titles", "naics2017-index"
+LDSM = {"n_estimators": 10, "random_state": 0}
+PARTITIONS = (1, 2, 4, 8)
+BAGGED = ("LOMTreeClassifier", "RecallTreeClassifier")
+#: What stays where it is made.
+NOT_SENT = ("examples", "model")
+WORKERS = {0: "no cluster, 1 thread", 1: "one worker", 2: "two workers"}
+PRUNED = {"all weights": None, "prune=0.03": 0.03}
+
+
+def cases(seeds=3):
+    for seed in range(seeds):
+        for n, name in WORKERS.items():
+            yield Case("dask", SETS, name, {"workers": n}, seed)
+    yield Case("dask", SETS, "steps")
+    for name, prune in PRUNED.items():
+        yield Case("dask", SETS, f"a class, {name}", {"prune": prune})
+    for name in BAGGED:
+        for n in PARTITIONS:
+            yield Case("dask", CLASSES, f"{name}, {n} partitions", {"learner": name, "n": n})
+
+
+def measure(case):
+    task = data.load(case.task, case.rows)
+    if "workers" in case.settings:
+        return {"train_s": training(task, case.settings["workers"])}
+    if "learner" in case.settings:
+        return {"error": bagging(task, **case.settings)}
+    return {"rows": steps(task)} if case.program == "steps" else class_bytes(task, case.settings)
+
+
+class Recorder:
+    """Runs tasks as they come, and notes what each kind of them takes and makes."""
+
+    def __init__(self):
+        self.seconds, self.bytes = defaultdict(float), defaultdict(float)
+
+    def submit(self, name, function, *arguments, **options):
+        if options.get("n_threads", 1) is None:
+            options["n_threads"] = 1
+        # Of the processor: whatever else the machine does.
+        start = time.process_time()
+        made = function(*arguments, **options)
+        self.seconds[name] += time.process_time() - start
+        if name not in NOT_SENT:
+            self.bytes[name] += len(pickle.dumps(made))
+        return made
+
+
+def steps(task):
+    """Every step of a training, as for one worker of one thread."""
+    from xmtree.dask._ldsm import ReadExamples, _model
+
+    local = xmtree.LdSMClassifier(**LDSM)
+    params = {**local._core_params(), "seed": 0}
+    prepared = ReadExamples(local, json.dumps(params), None, {})(task.X, task.y, None)
+    recorder = Recorder()
+    _model(recorder.submit, prepared, params, [1])
+    n_trees, n_rows = LDSM["n_estimators"], task.X.shape[0]
+    return {
+        "a tree": {"bytes": recorder.bytes["tree"] / n_trees},
+        "a row, to each worker": {"bytes": len(pickle.dumps(prepared[0])) / n_rows},
+        "processor: trees": {"train_s": recorder.seconds["tree"]},
+        "processor: model": {"train_s": recorder.seconds["model"]},
+    }
+
+
+def training(task, n_workers):
+    """Seconds of a whole training, with workers of one thread."""
+    if not n_workers:
+        start = time.perf_counter()
+        xmtree.LdSMClassifier(**LDSM).fit(task.X, task.y)
+        return time.perf_counter() - start
+    from distributed import Client, LocalCluster
+    from xmtree.dask import DaskLdSMClassifier
+
+    with (
+        LocalCluster(n_workers, threads_per_worker=1, dashboard_address=":0") as cluster,
+        Client(cluster) as client,
+    ):
+        # So that workers have loaded what they need.
+        small = DaskLdSMClassifier(n_estimators=1, max_nodes=9, client=client)
+        small.fit(task.X[:99], task.y[:99])
+        start = time.perf_counter()
+        DaskLdSMClassifier(**LDSM, client=client).fit(task.X, task.y)
+        return time.perf_counter() - start
+
+
+def class_bytes(task, settings):
+    """Bytes of a class of one-against-all, with its part of all else that a block sends."""
+    from xmtree.dask._oaa import _read, _train
+
+    local = xmtree.OAAClassifier(**settings, random_state=0, n_passes=1)
+    params = {**local._core_params(), "seed": 0}
+    examples = _read(local, params, None, 1, {}, task.X, task.y, None)
+    return {"bytes": len(pickle.dumps(_train(examples, None, (0, 1)))) / task.y.shape[1]}
+
+
+def bagging(task, learner, n):
+    """Test error in % of online trees on parts of the rows, in random order, averaged."""
+    from xmtree.dask import BaggedModels
+
+    task = task.shuffled()
+    models = [
+        getattr(xmtree, learner)(random_state=i).fit(
+            task.X[cut], task.y[cut], classes=np.unique(task.y)
+        )
+        for i, cut in enumerate(np.array_split(np.arange(len(task.y)), n))
+    ]
+    return 100 * float(np.mean(BaggedModels(models).predict(task.X_test) != task.y_test))
+
+
+def table(record, argument):
+    """``bagging``: errors by partitions; ``measured``: whole trainings and what is sent."""
+    if argument == "bagging":
+        heads = ["one model of all rows", *(f"{n} partitions" for n in PARTITIONS[1:])]
+        cells = []
+        for name in BAGGED:
+            rows = [record.of(CLASSES, f"{name}, {n} partitions")[0] for n in PARTITIONS]
+            cells.append([f"`{name}`", *(row["error"] for row in rows)])
+        return markdown([f"{CLASSES}, test error (%)", *heads], cells)
+    rows = record.of(SETS)
+    seconds = [[row["program"], row["train_s"]] for row in rows if "train_s" in row]
+    sent = [[row["program"], row["bytes"]] for row in rows if "bytes" in row]
+    tables = markdown(["training", "seconds"], seconds), markdown(["sent for", "bytes"], sent)
+    return "\n".join([*tables, f"{fill(f'{SETS}; {record.circumstances(rows)}')}\n"])

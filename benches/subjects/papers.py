@@ -1,0 +1,198 @@
+"""The tables, figures and statements of the papers, run and written as a page.
+
+``papers/statements.py`` says what an item and a line of the page are, the other modules of
+``papers/`` what each paper has. For each line the page has the paper's value, ours and a verdict.
+Items of one section share a table. A value has a row for each data set; a statement has one row for
+all of them, with the range of its margins.
+"""
+
+from itertools import groupby
+
+from harness.case import Case, rows
+from harness.data import absent
+from harness.pages import fill, row
+from papers import gamble, ldsm, lomtree, recall_tree
+from papers.statements import DEFAULT, Found
+
+TITLE = "Statements of the papers: mean over the seeds, standard error"
+PAPERS = {
+    "LdSM (AISTATS 2020)": ldsm.ITEMS,
+    "GAMBLE (SDM 2007)": gamble.ITEMS,
+    "LOMtree (NIPS 2015)": lomtree.ITEMS,
+    "Recall Tree (2016)": recall_tree.ITEMS,
+}
+ITEMS = {item.name: item for items in PAPERS.values() for item in items}
+HEAD = """# The papers, reproduced
+
+What do the papers report and state, and what does this package measure? `make measure
+SELECT=papers` runs it and writes this page from a table
+([papers.csv](../benches/records/papers.csv)); `docs/experiments/` explains what was learned.
+
+- *Paper's mode* is the estimator with the options of the paper, and the verdict is about it;
+  *default* is the estimator as it is constructed without options.
+- Values are means over the seeds, ± one standard error. *a to b* is the range of a curve, or of a
+  statement over several data sets. A value agrees within two standard errors or 0.5 %.
+- The value of a statement is its margin: the statement holds where it is above 0, and is undecided
+  within two standard errors of 0.
+- Notes under a table explain differences whose cause is known.
+"""
+
+
+def cases(seeds=99):
+    """The first seeds of all items first, so that a part of them is of use, too."""
+    for seed in range(min(seeds, max(item.seeds for item in ITEMS.values()))):
+        for item in ITEMS.values():
+            if seed < item.seeds:
+                for setting, options in item.settings.items():
+                    yield Case("papers", item.name, setting, options, seed)
+
+
+def needs(case):
+    return ITEMS[case.task].needs
+
+
+def measure(case):
+    """The value of each line."""
+    item = ITEMS[case.task]
+    values = item.measure(case.settings, case.seed, case.rows)
+    return {"rows": {name(case.program, line): {"value": line.of(values)} for line in item.lines}}
+
+
+def name(setting, line):
+    """The row of a line in the record."""
+    return f"{setting} | {line.key}"
+
+
+def summarize(runs):
+    """Means and standard errors."""
+    found = {each: Found.of([run["rows"][each]["value"] for run in runs]) for each in rows(runs)}
+    return {
+        "rows": {
+            each: {"mean": of.mean} | ({} if of.error is None else {"error": of.error})
+            for each, of in found.items()
+        }
+    }
+
+
+def page(record):
+    """The page, as text."""
+    known = {(of["task"], of["program"]): of for of in record.of()}
+    parts = [HEAD]
+    for paper, items in PAPERS.items():
+        parts.append(f"## {paper}\n")
+        missing = []
+        for title, group in groupby(items, key=lambda item: item.section or item.title):
+            group = list(group)
+            measured = [item for item in group if any(task == item.name for task, _ in known)]
+            missing += [item for item in group if item not in measured]
+            if measured:
+                parts += section(title, measured, known)
+        lacks = dict.fromkeys(need for item in missing for need in item.needs if absent(need))
+        if lacks:
+            parts.append(f"Not run, because the data are not here: {', '.join(lacks)}.\n")
+        for item in missing:
+            if not set(item.needs) & lacks.keys():
+                parts.append(f"Not run yet: {item.title}.\n")
+    return "\n".join(parts)
+
+
+def section(title, items, known):
+    """The table of the items of a section."""
+    yield f"### {title}\n"
+    yield from (f"{fill(note)}\n" for note in dict.fromkeys(item.note for item in items) if note)
+    yield row("statement", "paper", next(iter(items[0].settings)), DEFAULT, "verdict")
+    yield "|" + "---|" * 5
+    lines, used = {}, []
+    for item in items:
+        for line in item.lines:
+            first, *_ = item.settings
+            of = [known.get((item.name, name(setting, line))) for setting in (first, DEFAULT)]
+            if of[0]:
+                used += filter(None, of)
+                entry = line.data or item.data, line, *map(found, of)
+                lines.setdefault((line.where, line.what), []).append(entry)
+    causes: dict[str, dict[str, None]] = {}
+    for (where, what), entries in lines.items():
+        yield from statement(f"{where}: {what}", entries)
+        for of_data, line, ours, _ in entries:
+            if line.cause and line.verdict(ours).differs:
+                causes.setdefault(line.cause, {})[of_data] = None
+    yield ""
+    for cause, names in causes.items():
+        of = ", ".join(names) if len(names) < len(items) else ""
+        yield fill(f"- {of}: {cause}" if of else f"- {cause}", indent="  ")
+    if causes:
+        yield ""
+    seeds = sorted({of["runs"] for of in used})
+    places = [of["at"].split("; ") for of in used]
+    sources = " and ".join(sorted({place[1].removeprefix("xmtree ") for place in places}))
+    told = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    yield f"Seeds: {told}; {sources}, {max(place[2] for place in places)}.\n"
+
+
+def found(of):
+    return Found(of["mean"], of.get("error")) if of else None
+
+
+def statement(text, entries):
+    """The rows of a line, of one data set or of several."""
+    if len(entries) > 1 and entries[0][1].ranged:
+        cells = (spread([entry[i] for entry in entries]) for i in (2, 3))
+        told = dict.fromkeys(paper(line.paper) for _, line, *_ in entries)
+        yield row(text, ", ".join(told), *cells, verdicts(entries))
+        return
+    above = None
+    for of_data, line, ours, default in entries:
+        cells = shown(ours), shown(default, error=False), line.verdict(ours).text
+        if above is None:
+            yield row(f"{text}, {of_data}" if of_data else text, paper(line.paper), *cells)
+        else:
+            same = isinstance(line.paper, str) and line.paper == above
+            yield row(of_data, "" if same else paper(line.paper), *cells)
+        above = line.paper
+
+
+def verdicts(entries):
+    """The verdicts of a statement on several data sets."""
+    sets: dict[str, list[str]] = {}
+    for of_data, line, ours, _ in entries:
+        sets.setdefault(line.verdict(ours).text.removesuffix(" (one seed)"), []).append(of_data)
+    if len(sets) == 1:
+        return next(iter(sets))
+    most = max(sets, key=lambda text: len(sets[text]))
+    told = {text: f"{text}: {', '.join(names)}" for text, names in sets.items()}
+    if 2 * len(sets[most]) > len(entries):
+        told = {most: f"{most} on {len(sets[most])} of {len(entries)}"} | {
+            text: names for text, names in told.items() if text != most
+        }
+    return "; ".join(told.values())
+
+
+def paper(value):
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def shown(value, error=True):
+    """A mean with its standard error, or the range of a curve."""
+    if value is None:
+        return ""
+    if isinstance(value.mean, list):
+        return spread([value])
+    text = number(value.mean)
+    return text if value.error is None or not error else f"{text} ±{number(value.error)}"
+
+
+def spread(cells):
+    """The range of several means and curves."""
+    means = [cell.mean for cell in cells if cell is not None]
+    flat = [each for mean in means for each in (mean if isinstance(mean, list) else [mean])]
+    if not flat:
+        return ""
+    least, most = number(min(flat)), number(max(flat))
+    return least if least == most else f"{least} to {most}"
+
+
+def number(value):
+    """Three digits, or all before the point."""
+    size = abs(value)
+    return f"{value:,.0f}" if size >= 100 else f"{value:.1f}" if size >= 20 else f"{value:.2f}"

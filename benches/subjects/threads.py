@@ -1,0 +1,118 @@
+"""Two threads beside one: batches predicted, training, and calls of a predictor.
+
+One thread and two take turns; the ratio is that of the medians. That the model is the same for any
+number of threads is tested in ``tests/``.
+"""
+
+import statistics
+import threading
+import time
+
+import numpy as np
+from harness import data, plot
+from harness.case import Case
+from harness.measuring import in_turns
+from harness.pages import fill, markdown
+from subjects.one_row import make
+
+TITLE = "How many times as fast two threads are as one"
+ROUNDS = 5
+#: Rows predicted, as many times over as it takes.
+N_PREDICTED = 60_000
+TEXT = "naics2017-index"
+PLAIN = {"calibrate": False}
+LEARNERS = {
+    "OAA": (TEXT, {"estimator": "OAA"} | PLAIN),
+    "LOMtree": (TEXT, {"estimator": "LOMTree"} | PLAIN),
+    "10 LOMtrees": (TEXT, {"estimator": "LOMTree", "n_estimators": 10} | PLAIN),
+    "Recall Tree": (TEXT, {"estimator": "RecallTree"} | PLAIN),
+    "filter tree": (TEXT, {"estimator": "FilterTree"} | PLAIN),
+    "LdSM": (TEXT, {"estimator": "LdSM"}),
+    "GAMBLE": ("letter", {"estimator": "Gamble", "n_estimators": 100}),
+    "GAMBLE, 20 columns": ("blobs-20", {"estimator": "Gamble", "n_estimators": 50}),
+}
+CALLED = ("OAA", "LOMtree", "Recall Tree")
+
+
+def cases(seeds=1):
+    for seed in range(seeds):
+        for name, (task, settings) in LEARNERS.items():
+            yield Case("threads", task, name, settings, seed)
+
+
+def measure(case):
+    task = data.load(case.task, case.rows)
+    X_test, n = task.X_test, case.rows or N_PREDICTED
+    rows = X_test[np.resize(np.arange(X_test.shape[0]), n)]
+    model = make(case.settings, random_state=case.seed).fit(task.X, task.y)
+    model.predict(rows)
+
+    def predict(n_jobs):
+        model.set_params(n_jobs=n_jobs).predict(rows)
+
+    def fit(n_jobs):
+        make(case.settings, random_state=case.seed, n_jobs=n_jobs).fit(task.X, task.y)
+
+    predicting, training = in_turns(predict, (1, 2), ROUNDS), in_turns(fit, (1, 2), ROUNDS)
+    found = {
+        "predict_x": predicting[1] / predicting[2],
+        "predict_us": 1e6 * predicting[1] / n,
+        "train_x": training[1] / training[2],
+        "train_s": training[1],
+    }
+    return found | (called(model.predictor(), X_test) if case.program in CALLED else {})
+
+
+def called(predictor, X_test):
+    """Calls of a predictor by two threads of Python over those by one."""
+    predictor.predict(X_test)
+    found = {}
+    for n_rows in (1, 100):
+        rows = [X_test[at : at + n_rows] for at in range(min(1000, X_test.shape[0]))]
+        counts = {1: [], 2: []}
+        for _ in range(ROUNDS):
+            for n_threads, each in counts.items():
+                each.append(calls(predictor, rows, n_threads))
+        one, two = (statistics.median(each) for each in counts.values())
+        found[f"calls_{n_rows}_x"] = two / one
+    return found
+
+
+def calls(predictor, rows, n_threads, seconds=0.5):
+    """Calls in all threads together."""
+    counts = []
+
+    def call():
+        n, end = 0, time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            predictor.predict(rows[n % len(rows)])
+            n += 1
+        counts.append(n)
+
+    threads = [threading.Thread(target=call) for _ in range(n_threads)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(counts)
+
+
+def page_rows(record):
+    return {f"{row['program']}, {row['task']}": row for row in record.of()}
+
+
+def table(record, _):
+    rows = page_rows(record)
+    cells = [[name, row["predict_x"], row["train_x"]] for name, row in rows.items()]
+    text = markdown(["learner", "prediction", "training"], cells)
+    return f"{text}\n{fill(record.circumstances(list(rows.values())))}\n"
+
+
+def pictures(record):
+    rows = page_rows(record)
+    groups = {
+        head: [row[name] for row in rows.values()]
+        for name, head in (("predict_x", "prediction"), ("train_x", "training"))
+    }
+    title = "Two threads over one"
+    yield "threads", title, plot.bars(groups, list(rows), "times as fast, two cores", mark=1)

@@ -1,0 +1,90 @@
+"""Counts of instructions and of locks: tools/counts.py and tools/atomics.py."""
+
+import importlib
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROFILE = """\
+ob=/bin/program
+fn=xmtree::learn
+0x10 3 40
+0x14 3 7
+cfn=syscall
+calls=5 0x99
+0x14 3 900
+fn=crossbeam_epoch::default::with_handle
+0x14 3 20
+ob=/lib/libc.so
+fn=malloc
+0x14 3 300
+0x18 3 1
+"""
+
+
+@pytest.fixture
+def counts(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    return importlib.import_module("counts")
+
+
+@pytest.fixture
+def atomics(counts: ModuleType) -> ModuleType:
+    return importlib.import_module("atomics")
+
+
+@pytest.mark.parametrize(
+    ("recorded", "now", "expected"),
+    [
+        (1000, 1000, ("+0.00", "")),
+        (1000, 1020, ("+2.00", "")),
+        (1000, 1021, ("+2.10", "MORE")),
+        (1000, 980, ("-2.00", "")),
+        (1000, 979, ("-2.10", "fewer")),
+        (None, 1000, ("", "NOT RECORDED")),
+        (1000, None, ("", "GONE")),
+    ],
+)
+def test_verdict(
+    counts: ModuleType, recorded: int | None, now: int | None, expected: tuple[str, str]
+) -> None:
+    assert counts.verdict(recorded, now) == expected
+
+
+def test_table(counts: ModuleType) -> None:
+    recorded = {"a/learn": 2_000_000, "a/predict": 100}
+    lines, words = counts.compare(recorded, {"a/learn": 1_000_000, "b/learn": 7})
+    assert words == {"fewer", "GONE", "NOT RECORDED"}
+    assert lines[1].split() == ["a/learn", "2,000,000", "1,000,000", "-50.00", "fewer"]
+    assert [line.split()[0] for line in lines] == ["loop", "a/learn", "a/predict", "b/learn"]
+
+
+def test_total(counts: ModuleType) -> None:
+    profile = "version: 1\nevents: Ir\nsummary: 4711\n\nfn=(1) f\n0 4711\n"
+    assert counts.total(profile) == 4711
+    with pytest.raises(ValueError, match="totals"):
+        counts.total("version: 1\n")
+
+
+def test_every_loop_is_recorded(counts: ModuleType) -> None:
+    """And the function that is counted has the name that callgrind is told."""
+    source = (ROOT / "rust/benches/instructions.rs").read_text(encoding="utf-8")
+    listed = re.search(r"const LOOPS: &\[&str\] = &\[(.*?)\];", source, re.DOTALL)
+    assert listed is not None
+    recorded = json.loads((ROOT / counts.RECORD).read_text(encoding="utf-8"))
+    assert set(re.findall(r'"(.+?)"', listed[1])) == set(recorded["instructions"])
+    assert f"fn {counts.MEASURED.strip('*')}(" in source
+
+
+def test_locks_are_counted_where_they_belong(
+    atomics: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The same in both files: what a function that is called takes is not counted once more.
+    monkeypatch.setattr(atomics, "locking_addresses", lambda program: {0x14})
+    found = atomics.read_profile(PROFILE, "/bin/program")
+    assert dict(found.own) == {"xmtree::learn": 7}
+    assert (found.idle, found.of_libraries, found.calls) == (20, 300, 5)
