@@ -70,8 +70,9 @@ class LdSMClassifier(TreeMixin, Learner):
         Weight of the multi-way penalty: one child for each example.
     loss : {"centred", "logistic"}, default="centred"
         Loss of a regressor of margin m, which routes at m >= 1/2. "logistic": that of
-        the logistic function of m, as in the authors' program. "centred": of 4 m - 2,
-        which is 0 where examples are routed; better where labels are many and rare.
+        the logistic function of m, with one order of the examples for all passes of a tree, as in
+        the authors' program. "centred": that of 4 m - 2, which is 0 where examples are routed, with
+        a new order in each pass; better where labels are many and rare.
     learning_rate : float, default=0.1
         Step size of the regressors. They learn by normalised adaptive gradients; where more than
         half of the values are not zero, by plain gradient steps on features that are

@@ -27,6 +27,12 @@ impl NodeLoss {
         }
     }
 
+    /// Whether each pass over a node's examples has an order of its own. The authors' program, whose
+    /// loss is the logistic one, keeps one order for a tree.
+    pub fn reshuffles(self) -> bool {
+        self == Self::Centred
+    }
+
     /// The probability of going to a child, from its regressor's margin.
     #[inline]
     pub fn probability(self, margin: f32) -> f32 {

@@ -124,7 +124,9 @@ impl TrainingContext<'_> {
         let mut curve: Vec<f32> = Vec::new();
         let mut order: Vec<u32> = (0..data.examples.len() as u32).collect();
         for _ in 0..n_epochs {
-            order.shuffle(random);
+            if params.loss.reshuffles() {
+                order.shuffle(random);
+            }
             epoch::<M, P>(
                 &data.examples,
                 &order,

@@ -214,7 +214,9 @@ fn check<const M: usize, const P: usize>(
     let mut order: Vec<u32> = (0..ids.len() as u32).collect();
     let mut curve = Vec::new();
     for _ in 0..params.n_epochs {
-        order.shuffle(&mut random);
+        if params.loss == NodeLoss::Centred {
+            order.shuffle(&mut random);
+        }
         for &i in &order {
             let i = i as usize;
             let weight = f64::from(weights[i]);
