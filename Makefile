@@ -69,12 +69,12 @@ bench: install $(VENV)/.bench ## Time the core (Criterion), and the learners bes
 # SELECT='peers labels --only naics --seeds 1' measures a part, '--list' lists the cases, '--help' has
 # the rest. Other programs are installed where subjects are measured that have them.
 OTHERS = $(if $(SELECT),$(filter peers labels,$(SELECT)),all)
-measure: install $(VENV)/.bench $(if $(OTHERS),$(PEERS)/.done $(PECOS)/.done) ## Measure what the documentation shows (hours), or SELECT='one_row threads'
+measure: install $(VENV)/.bench $(if $(OTHERS),$(PEERS)/.done $(PECOS)/.done) ## Measure what the documentation shows (hours); SELECT=peers takes a part
 	$(PHASE) "measure" env PYTHONPATH=benches $(BIN)/python -m harness $(SELECT) \
 		--pythons $(PEERS)/bin/python $(PECOS)/bin/python
 
 # tools/check says what each takes and needs; what follows the name are its arguments.
-check: $(VENV)/.python $(if $(filter fuzz address long-runs,$(SELECT)),install $(VENV)/.test) ## Check what tests do not: SELECT=counts, record, atomics, fuzz, seeds, address, thread, miri, long-runs
+check: $(VENV)/.python $(if $(filter fuzz address long-runs,$(SELECT)),install $(VENV)/.test) ## Counts, fuzzing, sanitizers, long runs: SELECT=counts, fuzz, ...; alone it lists them
 	@tools/check-rust
 	$(PHASE) "check $(SELECT)" env SECONDS_EACH=$(or $(filter-out 0,$(SECONDS)),60) tools/check $(SELECT)
 
@@ -82,7 +82,7 @@ wheel: install ## Build a wheel into dist/
 	@tools/check-rust
 	$(PHASE) "wheel" $(BIN)/maturin build --release --locked --quiet --out dist
 
-release-check: install $(VENV)/.release ## Install the wheel with the oldest and newest dependencies, build the sources offline
+release-check: install $(VENV)/.release ## Install the wheel with the oldest and newest dependencies, build offline
 	@tools/check-rust
 	$(PHASE) "release-check" $(BIN)/python tools/release_check.py $(SELECT)
 

@@ -18,18 +18,16 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 import re
-import shutil
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from counts import build, callgrind
+from counts import build, callgrind, can_count
 
+KINDS = ("locking", "idle", "allocator", "waits")
 #: Such instructions for each example, at most.
 MOST = 0.5
 #: Functions of rayon's that threads without work look for some in.
@@ -53,23 +51,11 @@ def locking_addresses(program: str) -> frozenset[int]:
     return frozenset(int(found[1], 16) for found in locks)
 
 
-@dataclass
-class Counts:
-    """What a run has of locking instructions and of waits."""
-
-    #: Locking instructions of the program itself, by function.
-    own: Counter[str]
-    #: Those of threads that look for work.
-    idle: int = 0
-    #: Those of libraries: of the allocator, nearly all.
-    of_libraries: int = 0
-    #: System calls by the function that Rust waits for other threads with.
-    calls: int = 0
-
-
-def read_profile(profile: str, program: str) -> Counts:
-    """The counts of callgrind's file."""
-    counts = Counts(Counter())
+def read_profile(profile: str, program: str) -> Counter[tuple[str, str]]:
+    """The counts of callgrind's file by kind and function: locking instructions of the program, of
+    its threads that look for work, of libraries (of the allocator, nearly all), and waits, which
+    are system calls by the function that Rust waits for other threads with."""
+    counts: Counter[tuple[str, str]] = Counter()
     file, function, called = "", "", ""
     for line in profile.splitlines():
         if line.startswith("ob="):
@@ -80,30 +66,22 @@ def read_profile(profile: str, program: str) -> Counts:
             called = line[4:]
         elif line.startswith("calls="):
             if re.match(r"syscall\b|__lll_lock_wait", called):
-                counts.calls += int(line[6:].split()[0])
+                counts["waits", called] += int(line[6:].split()[0])
         elif line.startswith("0x"):
             # The line after that of a call has what the called function took.
-            if not called:
-                address, *_, n = line.split()
-                if int(address, 16) not in locking_addresses(file):
-                    continue
-                if os.path.realpath(file) != os.path.realpath(program):
-                    counts.of_libraries += int(n)
-                elif IDLE.search(function):
-                    counts.idle += int(n)
-                else:
-                    counts.own[function] += int(n)
+            address, *_, n = line.split()
+            if not called and int(address, 16) in locking_addresses(file):
+                is_own = os.path.realpath(file) == os.path.realpath(program)
+                kind = "idle" if IDLE.search(function) else "locking"
+                counts[kind if is_own else "allocator", function] += int(n)
             called = ""
     return counts
 
 
-def count(program: str, loop: str, n_times: int) -> tuple[int, Counts]:
+def count(program: str, loop: str, n_times: int) -> tuple[int, Counter[tuple[str, str]]]:
     """The examples of a loop, and the counts of a run that does it so many times."""
-    options = [
-        *("--dump-instr=yes", "--compress-strings=no"),
-        *("--compress-pos=no", "--fair-sched=yes"),
-    ]
-    printed, profile = callgrind(options, program, loop, str(n_times))
+    how = ["--dump-instr=yes", "--compress-strings=no", "--compress-pos=no", "--fair-sched=yes"]
+    printed, profile = callgrind(how, program, loop, str(n_times))
     return int(printed), read_profile(profile, program)
 
 
@@ -116,34 +94,22 @@ def main() -> int:
     """Prints the table; 1 if a loop locks more lines than it may."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", default="", metavar="TEXT", help="loops whose name contains TEXT")
-    options = parser.parse_args()
-    for tool in ("valgrind", "objdump"):
-        if shutil.which(tool) is None or platform.machine() not in ("x86_64", "AMD64"):
-            print(f"skipped: it needs an x86-64 machine with {tool}")
-            return 0
-    program = build("atomics")
-    listed = subprocess.run([program], check=True, stdout=subprocess.PIPE, text=True).stdout
-    loops = [loop for loop in listed.split() if options.only in loop]
-    if not loops:
-        parser.error(f"--only: no loop's name contains {options.only!r}")
+    if not can_count("valgrind", "objdump"):
+        return 0
+    program, loops = build("atomics", parser.parse_args().only)
     is_sound = True
-    print(f"{'loop':<24} {'locking':>10} {'idle':>10} {'allocator':>10} {'waits':>10}")
+    print(f"{'loop':<24}" + "".join(f"{kind:>11}" for kind in KINDS))
     for loop in loops:
         n_examples, once = count(program, loop, 1)
-        _, twice = count(program, loop, 2)
-        own = twice.own
-        own.subtract(once.own)
-        differences = (
-            own.total(),
-            twice.idle - once.idle,
-            twice.of_libraries - once.of_libraries,
-            twice.calls - once.calls,
-        )
-        each = [n / n_examples for n in differences]
-        is_sound &= each[0] <= (MOST_OF_CALLS if loop.endswith("/rows") else MOST)
-        numbers = " ".join(f"{n:>10.4f}" for n in each)
-        most = "; ".join(f"{short(name)} {n}" for name, n in own.most_common(2))
-        print(f"{loop:<24} {numbers}  {most}", flush=True)
+        _, counts = count(program, loop, 2)
+        counts.subtract(once)
+        each = dict.fromkeys(KINDS, 0.0)
+        for (kind, _), n in counts.items():
+            each[kind] += n / n_examples
+        is_sound &= each["locking"] <= (MOST_OF_CALLS if loop.endswith("/rows") else MOST)
+        own = [(short(name), n) for (kind, name), n in counts.most_common() if kind == "locking"]
+        most = "; ".join(f"{name} {n}" for name, n in own[:2])
+        print(f"{loop:<24}" + "".join(f"{n:>11.4f}" for n in each.values()), most, flush=True)
     return 0 if is_sound else 1
 
 

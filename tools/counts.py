@@ -28,18 +28,32 @@ TOLERANCE = 2.0
 MEASURED = "*measured_loop*"
 
 
-def build(bench: str = "instructions") -> str:
-    """Builds the program with the loops as `cargo bench` would; its path."""
-    command = ["cargo", "bench", "--locked", "--bench", bench, "--no-run"]
-    messages = subprocess.run(
-        [*command, "--quiet", "--message-format=json-render-diagnostics"],
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-    ).stdout
+def can_count(*tools: str) -> bool:
+    """Whether this machine has the architecture and the tools; says what is missing."""
+    missing = [tool for tool in tools if shutil.which(tool) is None]
+    if platform.machine() not in ("x86_64", "AMD64"):
+        missing = ["an x86-64 machine", *missing]
+    if missing:
+        print(f"skipped: it needs {', '.join(missing)}")
+    return not missing
+
+
+def output(*command: str) -> str:
+    """What a command prints."""
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+def build(bench: str, only: str) -> tuple[str, list[str]]:
+    """Builds the program with the loops as `cargo bench` would; its path, and the loops whose name
+    contains a text."""
+    command = ["cargo", "bench", "--locked", "--bench", bench, "--no-run", "--quiet"]
+    messages = output(*command, "--message-format=json-render-diagnostics")
     built = [json.loads(line) for line in messages.splitlines()]
-    programs = [message["executable"] for message in built if message.get("executable")]
-    return str(programs[-1])
+    program = [message["executable"] for message in built if message.get("executable")][-1]
+    loops = [loop for loop in output(program).split() if only in loop]
+    if not loops:
+        raise SystemExit(f"--only: no loop's name contains {only!r}")
+    return program, loops
 
 
 def total(profile: str) -> int:
@@ -104,25 +118,16 @@ def main() -> int:
     parser.add_argument("--record", action="store_true", help="write the counts, compare nothing")
     parser.add_argument("--only", default="", metavar="TEXT", help="loops whose name contains TEXT")
     options = parser.parse_args()
-    if platform.machine() not in ("x86_64", "AMD64"):
-        print(f"skipped: counts are recorded for x86-64, this is {platform.machine()}")
-        return 0
-    if shutil.which("valgrind") is None:
-        print("skipped: valgrind is not installed")
+    if not can_count("valgrind"):
         return 0
     if not (RECORD.exists() or options.record):
         parser.error(f"there is no {RECORD}; write it with: make check SELECT=record")
-    program = build()
-    listed = subprocess.run([program], check=True, stdout=subprocess.PIPE, text=True).stdout
-    loops = [loop for loop in listed.split() if options.only in loop]
-    if not loops:
-        parser.error(f"--only: no loop's name contains {options.only!r}")
+    program, loops = build("instructions", options.only)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         counted = list(pool.map(lambda loop: count(program, loop), loops))
     now = {loop: instructions for loop, (instructions, _) in zip(loops, counted, strict=True)}
-    rustc = subprocess.run(["rustc", "--version"], check=True, stdout=subprocess.PIPE, text=True)
     made_with = {
-        "compiler": rustc.stdout.strip(),
+        "compiler": output("rustc", "--version"),
         "instruction set": counted[0][1],
         "C library": " ".join(platform.libc_ver()),
     }

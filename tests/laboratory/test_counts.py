@@ -86,5 +86,9 @@ def test_locks_are_counted_where_they_belong(
     # The same in both files: what a function that is called takes is not counted once more.
     monkeypatch.setattr(atomics, "locking_addresses", lambda program: {0x14})
     found = atomics.read_profile(PROFILE, "/bin/program")
-    assert dict(found.own) == {"xmtree::learn": 7}
-    assert (found.idle, found.of_libraries, found.calls) == (20, 300, 5)
+    assert found == {
+        ("locking", "xmtree::learn"): 7,
+        ("idle", "crossbeam_epoch::default::with_handle"): 20,
+        ("allocator", "malloc"): 300,
+        ("waits", "syscall"): 5,
+    }

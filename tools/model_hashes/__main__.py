@@ -1,9 +1,9 @@
 """Hashes of what every learner learns and predicts, for changes that must change nothing.
 
-Fits all learners, in nearly all of their settings, on the data inside the package and on small
-made-up data. Each case prints a line: its name, the number of threads, and a hash of all
-predictions, scores, probabilities and trees and of the progressive loss, to the last bit. Only
-the public Python API is used, so the script runs on any two commits whose API agrees:
+Fits all learners, in nearly all of their settings, on small made-up data. Each case prints a line:
+its name, the number of threads, and a hash of all predictions, scores, probabilities and trees and
+of the progressive loss, to the last bit. Only the public Python API is used, so the script runs on
+any two commits whose API agrees:
 
     python tools/model_hashes > before.txt
     python tools/model_hashes > after.txt     # with the other commit installed
@@ -25,13 +25,11 @@ import hashlib
 import sys
 import warnings
 
-import bulk_cases
-import online_cases
+from cases import learners
 from kinds import Case, digest
 from sklearn.exceptions import ConvergenceWarning
 
 THREADS = (1, 2)
-GROUPS = (*online_cases.GROUPS, *bulk_cases.GROUPS)
 
 
 def hash_of(case: Case, n_jobs: int, show_parts: bool) -> str:
@@ -54,19 +52,18 @@ def main() -> int:
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     names, uneven = set(), []
-    for group in GROUPS:
-        for case in group():
-            if case.name in names:
-                raise ValueError(f"two cases are called {case.name!r}")
-            names.add(case.name)
-            if options.only not in case.name:
-                continue
-            hashes = []
-            for n_jobs in THREADS:
-                hashes.append(hash_of(case, n_jobs, options.parts))
-                print(f"{case.name.replace(' ', '_')} {n_jobs} {hashes[-1]}", flush=True)
-            if len(set(hashes)) > 1:
-                uneven.append(case.name)
+    for case in learners():
+        if case.name in names:
+            raise ValueError(f"two cases are called {case.name!r}")
+        names.add(case.name)
+        if options.only not in case.name:
+            continue
+        hashes = []
+        for n_jobs in THREADS:
+            hashes.append(hash_of(case, n_jobs, options.parts))
+            print(f"{case.name.replace(' ', '_')} {n_jobs} {hashes[-1]}", flush=True)
+        if len(set(hashes)) > 1:
+            uneven.append(case.name)
     for name in uneven:
         print(f"{name}: differs between {THREADS} threads", file=sys.stderr)
     return 1 if uneven else 0

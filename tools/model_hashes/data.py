@@ -1,4 +1,4 @@
-"""Data that the learners are tried on: made up, and inside the package."""
+"""Made-up data that the learners are tried on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from xmtree.datasets import load_demo, make_xmc
+from xmtree.datasets import make_xmc
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,6 @@ def label_sets(n: int = 900, n_classes: int = 30) -> Data:
     return split(X, y, 200)
 
 
-def dense_label_sets(n: int = 600, n_classes: int = 8) -> Data:
-    """Dense float32 rows with label sets as a dense indicator."""
-    draw = np.random.default_rng(5)
-    X = draw.normal(size=(n, 10)).astype(np.float32)
-    y = (X @ draw.normal(size=(10, n_classes)) > 2).astype(np.int64)
-    return split(X, y, 150)
-
-
 def table(n: int = 1500, n_classes: int = 7) -> Data:
     """Columns of few and many different values, two of categories, with gaps."""
     draw = np.random.default_rng(6)
@@ -86,25 +78,3 @@ def table(n: int = 1500, n_classes: int = 7) -> Data:
     X[draw.random(X.shape) < 0.08] = np.nan
     edges = np.quantile(score, np.linspace(0, 1, n_classes + 1)[1:-1])
     return split(X, np.searchsorted(edges, score), 300)
-
-
-def sparse_table(n: int = 1500) -> Data:
-    """CSR rows, mostly 0, with gaps."""
-    draw = np.random.default_rng(9)
-    X = draw.poisson(0.25, size=(n, 60)).astype(np.float64)
-    X[:, 0] = draw.normal(size=n)
-    y = (X[:, :20].sum(axis=1) + 2 * X[:, 1]).astype(np.int64) % 6
-    X = sp.csr_matrix(X)
-    X.data[draw.random(len(X.data)) < 0.05] = np.nan
-    return split(X, y, 300)
-
-
-def few_per_class(n_classes: int = 150) -> Data:
-    """Dense rows of very many classes, of which each has few."""
-    return dense_blobs(8 * n_classes, n_classes, 40)
-
-
-def demo(name: str, n: int | None = None) -> Data:
-    """Data inside the package, or its first ``n`` rows."""
-    bunch = load_demo(name)
-    return Data(bunch.X_train[:n], bunch.y_train[:n], bunch.X_test, bunch.y_test)

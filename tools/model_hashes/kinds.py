@@ -17,10 +17,6 @@ from data import Data
 
 SEED = 7
 
-LOSSES = ("hinge", "squared_hinge", "logistic", "squared", "quantile")
-OPTIMIZERS = ("pn", "nag")
-SCALINGS = ("none", "row", "standard")
-
 #: Things computed by a case: names and values.
 Parts = Iterator[tuple[str, Any]]
 
@@ -33,27 +29,22 @@ class Case:
     run: Callable[[int], Parts]
 
 
-def outcome(estimator: Any, X: Any, *, k: int = 5) -> Parts:
+def outcome(estimator: Any, X: Any) -> Parts:
     """All that a fitted estimator tells of itself and of the rows ``X``."""
     for name in (
-        "classes_",
-        "progressive_loss_",
-        "progressive_recall_",
-        "n_examples_seen_",
-        "n_estimators_",
-        "max_candidates_",
-        "max_depth_",
-        "feature_importances_",
-        "feature_splits_",
-        "trees_",
+        *("classes_", "progressive_loss_", "progressive_recall_", "n_examples_seen_"),
+        *("n_estimators_", "max_candidates_", "max_depth_", "feature_importances_"),
+        *("feature_splits_", "trees_"),
     ):
         if hasattr(estimator, name):
             yield name, getattr(estimator, name)
     yield "predict", estimator.predict(X)
-    yield f"predict_topk({k})", estimator.predict_topk(X, k)
+    yield "predict_topk", estimator.predict_topk(X, 5)
     for name in ("decision_function", "predict_proba", "predict_scores"):
         if hasattr(estimator, name):
             yield name, getattr(estimator, name)(X)
+    if hasattr(estimator, "staged_predict_proba"):
+        yield "staged_predict_proba", list(estimator.staged_predict_proba(X))
 
 
 def digest(value: Any, into: Any) -> None:
@@ -83,15 +74,13 @@ def digest(value: Any, into: Any) -> None:
         raise TypeError(f"no way to hash a {type(value).__name__}")
 
 
-def fitted(
-    name: str, cls: Any, data: Data, *, weighted: bool = False, k: int = 5, **settings: Any
-) -> Case:
+def fitted(name: str, cls: Any, data: Data, *, weighted: bool = False, **settings: Any) -> Case:
     """Learn everything at once."""
 
     def run(n_jobs: int) -> Parts:
         estimator = cls(**{"random_state": SEED, "n_jobs": n_jobs, **settings})
         estimator.fit(data.X, data.y, data.weights if weighted else None)
-        yield from outcome(estimator, data.X_test, k=k)
+        yield from outcome(estimator, data.X_test)
 
     return Case(name, run)
 
@@ -119,7 +108,7 @@ def streamed(name: str, cls: Any, data: Data, *, weighted: bool = False, **setti
 
 
 def restored(name: str, cls: Any, data: Data, copy: Callable[[Any], Any], **settings: Any) -> Case:
-    """Learn, store and restore, predict, and where that is possible go on learning."""
+    """Learn, store and restore, predict, go on learning, and store and restore again."""
 
     def run(n_jobs: int) -> Parts:
         estimator = cls(random_state=SEED, n_jobs=n_jobs, **settings)
@@ -132,7 +121,10 @@ def restored(name: str, cls: Any, data: Data, copy: Callable[[Any], Any], **sett
                 known = np.isin(y, estimator.classes_)
                 X, y = X[known], y[known]
             estimator = copy(estimator.partial_fit(X, y))
-            yield "went on", [value for _, value in outcome(estimator, data.X_test)]
+        elif "warm_start" in settings:
+            estimator.set_params(n_estimators=2 * settings["n_estimators"])
+            estimator = copy(estimator.fit(data.X[:half], data.y[:half]))
+        yield "went on", [value for _, value in outcome(estimator, data.X_test)]
 
     return Case(name, run)
 
@@ -148,75 +140,3 @@ def saved(estimator: Any) -> Any:
 def pickled(estimator: Any) -> Any:
     """The estimator as pickle gives it back."""
     return pickle.loads(pickle.dumps(estimator))
-
-
-def varied(
-    name: str,
-    cls: Any,
-    data: Data,
-    base: dict[str, Any],
-    *,
-    weighted: bool = False,
-    **options: Any,
-) -> Iterator[Case]:
-    """One case for every value of every option, the others as in ``base``."""
-    for option, values in options.items():
-        for value in values:
-            settings = {**base, option: value}
-            yield fitted(f"{name} {option}={value}", cls, data, weighted=weighted, **settings)
-
-
-def crossed(
-    name: str,
-    cls: Any,
-    data: Data,
-    joint: tuple[str, ...] = (),
-    optimizers: tuple[str, ...] = OPTIMIZERS,
-    **settings: Any,
-) -> Iterator[Case]:
-    """One case for every loss with every optimizer it goes with.
-
-    ``joint`` are losses of several regressors at once.
-    """
-    for loss in (*LOSSES, *joint):
-        for optimizer in ("pn",) if loss in joint else optimizers:
-            yield fitted(
-                f"{name} {loss} {optimizer}", cls, data, loss=loss, optimizer=optimizer, **settings
-            )
-
-
-def online(
-    name: str,
-    cls: Any,
-    data: Data,
-    optimizers: tuple[str, ...] = OPTIMIZERS,
-    **settings: Any,
-) -> Iterator[Case]:
-    """What every online learner goes through, whatever its options."""
-    yield fitted(f"{name} default", cls, data, **settings)
-    yield fitted(f"{name} weighted", cls, data, weighted=True, **settings)
-    for scaling in SCALINGS:
-        yield fitted(f"{name} scaling={scaling}", cls, data, scaling=scaling, **settings)
-    yield fitted(f"{name} n_bits=3", cls, data, n_bits=3, scaling="row", **settings)
-    yield fitted(f"{name} learning_rate=0.2", cls, data, learning_rate=0.2, **settings)
-    yield fitted(f"{name} n_passes=1", cls, data, n_passes=1, **settings)
-    early = {"early_stopping": True, "n_passes": 12}
-    yield fitted(f"{name} early_stopping", cls, data, **early, **settings)
-    yield fitted(f"{name} early_stopping weighted", cls, data, weighted=True, **early, **settings)
-    yield streamed(f"{name} stream", cls, data, **settings)
-    yield streamed(f"{name} stream weighted", cls, data, weighted=True, **settings)
-    for scaling in SCALINGS:
-        yield streamed(f"{name} stream scaling={scaling}", cls, data, scaling=scaling, **settings)
-    yield streamed(f"{name} stream n_bits=3", cls, data, n_bits=3, scaling="none", **settings)
-    for copy in (saved, pickled):
-        yield restored(f"{name} {copy.__name__}", cls, data, copy, **settings)
-        for optimizer in optimizers:
-            yield restored(
-                f"{name} {copy.__name__} {optimizer} standard",
-                cls,
-                data,
-                copy,
-                optimizer=optimizer,
-                scaling="standard",
-                **settings,
-            )
