@@ -122,7 +122,7 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
 
     /// Rows of `row_values` values to be predicted together.
     fn block_rows(row_values: usize) -> usize {
-        block_rows(row_values, FrozenRouters::BLOCK)
+        block_rows(row_values, FrozenRouters::BLOCK_ROWS)
     }
 
     /// Products of a prediction of the `k` best labels of a row of `row_values` values.
@@ -225,16 +225,30 @@ impl Learning<'_> {
         self.clock == 0.0
     }
 
-    /// Reads a row into `example` and returns its label and importance.
+    /// Reads one example after the other. `learn` gets each with its label and importance, and
+    /// returns whether it was answered rightly before.
     #[inline]
-    pub fn read(&mut self, row: u32, example: &mut PathExample) -> (u32, f32) {
-        let row = row as usize;
-        if self.is_stream() {
-            example.observe_and_read(self.preparation, &self.batch.rows, row);
-        } else {
-            example.read(self.preparation, &self.batch.rows, row);
+    pub fn each(
+        &mut self,
+        mut learn: impl FnMut(&mut PathExample, u32, f32) -> bool,
+    ) -> Result<()> {
+        let mut example = PathExample::default();
+        let (batch, is_stream) = (self.batch, self.is_stream());
+        for chunk in self.order.chunks(Control::CHUNK) {
+            for &row in chunk {
+                let row = row as usize;
+                if is_stream {
+                    example.observe_and_read(self.preparation, &batch.rows, row);
+                } else {
+                    example.read(self.preparation, &batch.rows, row);
+                }
+                let importance = batch.weight(row);
+                let was_right = learn(&mut example, batch.labels()[row], importance);
+                self.progress.count(!was_right, importance);
+            }
+            self.report(chunk.len())?;
         }
-        (self.batch.labels()[row], self.batch.weight(row))
+        Ok(())
     }
 
     /// Reports `n` more examples learned and the progressive loss; an error where the work is to

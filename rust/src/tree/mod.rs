@@ -65,6 +65,27 @@ stored_as! {
     PackedF64 as f64: f64::from, PackedF64;
 }
 
+/// Brings the rows that go left to the front, each side in its order, and returns how many they
+/// are. `right` is a buffer.
+///
+/// Each row is written to both sides and one of them moves on: no branch that could be
+/// mispredicted, so that what the next row waits for is under way before this one's side is known.
+#[inline]
+pub fn partition(rows: &mut [u32], right: &mut Vec<u32>, goes_left: impl Fn(u32) -> bool) -> usize {
+    right.resize(rows.len().max(right.len()), 0);
+    let (mut n_left, mut n_right) = (0, 0);
+    for at in 0..rows.len() {
+        let row = rows[at];
+        let is_left = goes_left(row);
+        rows[n_left] = row;
+        right[n_right] = row;
+        n_left += usize::from(is_left);
+        n_right += usize::from(!is_left);
+    }
+    rows[n_left..].copy_from_slice(&right[..n_right]);
+    n_left
+}
+
 /// Nodes in breadth-first order from the root: every parent stands before its children, and
 /// the children of a node stand side by side.
 #[derive(Debug, Clone)]

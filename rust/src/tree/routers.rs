@@ -8,15 +8,17 @@
 //! learning goes on, they walk the nodes as they lie, each router's score to the bit what it would
 //! be frozen.
 
-use super::Junction;
+use super::{partition, Junction};
+use crate::control::Control;
+use crate::error::Result;
 use crate::linear::{AlignedRow, Block, Regressors, Slot, Span, Weights};
 use crate::simd::prefetch;
 
-/// How many groups ahead a node's weights are asked for.
-const AHEAD: usize = 2;
+/// How many groups ahead a node's weights are prefetched.
+const PREFETCH_DISTANCE: usize = 2;
 
-/// Groups of more rows than this are work enough without.
-const FEW: usize = 8;
+/// Groups of more rows than this give the memory time enough without.
+const MAX_PREFETCHED_ROWS: usize = 8;
 
 /// What [`FrozenRouters::route`] works in: rows ordered by the node they are at,
 /// and for each node of a level which of them.
@@ -24,8 +26,16 @@ const FEW: usize = 8;
 pub struct Groups {
     rows: Vec<u32>,
     spare: Vec<u32>,
-    level: Vec<(u32, usize, usize)>,
-    below: Vec<(u32, usize, usize)>,
+    level: Vec<Group>,
+    below: Vec<Group>,
+}
+
+/// The rows at one node, by their places among the ordered ones.
+#[derive(Debug, Clone, Copy)]
+struct Group {
+    node: u32,
+    from: usize,
+    to: usize,
 }
 
 /// What rows are read into and routed in. To make it takes longer than to route a single row.
@@ -39,14 +49,12 @@ pub struct RoutingMemory {
 
 /// The nodes of a binary tree that no longer learns, numbered breadth first: node 0
 /// is the root, and the children of the routers come in pairs, in the order of
-/// their parents. Nodes are pushed in that order.
+/// their parents.
 #[derive(Debug, Clone, Default)]
 pub struct FrozenRouters {
     width: usize,
     span: Span,
     steps: Vec<Step>,
-    /// Where the children of the next router will be.
-    next_pair: u32,
     /// End to end, each of which begins a cache line.
     rows: AlignedRow<f32>,
     slots: Vec<Slot<f32>>,
@@ -70,39 +78,45 @@ enum Place {
 impl FrozenRouters {
     /// Rows to send down at once: enough that the upper nodes are shared by
     /// many, few enough to stay in the cache.
-    pub const BLOCK: usize = 2048;
+    pub const BLOCK_ROWS: usize = 2048;
 
-    /// No nodes yet; their weights will be those of `regressors`.
-    pub fn new(regressors: &Regressors) -> Self {
-        Self {
-            width: regressors.width(),
-            span: regressors.span(),
-            next_pair: 1,
+    /// The routers of `tree`; `number` says which number the next terminal gets.
+    pub fn new<T: LearningTree>(
+        tree: &T,
+        control: &Control,
+        mut number: impl FnMut(u32) -> u32,
+    ) -> Result<Self> {
+        let mut frozen = Self {
+            width: tree.regressors().width(),
+            span: tree.span(),
             ..Self::default()
+        };
+        let mut nodes = vec![tree.root()];
+        let mut at = 0;
+        while at < nodes.len() {
+            if at % Control::CHUNK == 0 {
+                control.check()?;
+            }
+            let step = match tree.at(nodes[at]) {
+                Junction::Terminal(terminal) => Step {
+                    next: number(terminal),
+                    weights: Place::Terminal,
+                },
+                Junction::Router { router, children } => {
+                    let next = nodes.len() as u32;
+                    nodes.extend(children);
+                    let weights = frozen.copy(tree.regressors().plain(router));
+                    Step { next, weights }
+                }
+            };
+            frozen.steps.push(step);
+            at += 1;
         }
+        Ok(frozen)
     }
 
-    /// Goes by the scores as they are, which tell another side only while no -1
-    /// was ever learned.
-    #[must_use]
-    pub fn unclamped(mut self) -> Self {
-        self.span = Span::UNBOUNDED;
-        self
-    }
-
-    /// The next node is a terminal with this number.
-    pub fn push_terminal(&mut self, number: u32) {
-        let weights = Place::Terminal;
-        self.steps.push(Step {
-            next: number,
-            weights,
-        });
-    }
-
-    /// The next node is a router. Returns the number of its left child, which
-    /// must be pushed, and the right one after it, when it is its turn.
-    pub fn push_router(&mut self, weights: Weights<f32>) -> u32 {
-        let weights = match weights {
+    fn copy(&mut self, weights: Weights<f32>) -> Place {
+        match weights {
             Weights::Row(row) => {
                 let from = self.rows.len();
                 self.rows.grow(row.len()).copy_from_slice(&row);
@@ -116,14 +130,7 @@ impl FrozenRouters {
                     capacity: table.capacity() as u32,
                 }
             }
-        };
-        let left = self.next_pair;
-        self.steps.push(Step {
-            next: left,
-            weights,
-        });
-        self.next_pair += 2;
-        left
+        }
     }
 
     /// Padded number of columns, for [`Block::fill`].
@@ -140,16 +147,18 @@ impl FrozenRouters {
             level,
             below,
         } = scratch;
+        let goes_left = |score| self.span.clamp(score) < 0.0;
         rows.clear();
         rows.extend(0..block.len() as u32);
         level.clear();
-        level.push((0, 0, rows.len()));
+        let (node, from, to) = (0, 0, rows.len());
+        level.push(Group { node, from, to });
         while !level.is_empty() {
             below.clear();
-            for (at, &(node, from, to)) in level.iter().enumerate() {
-                if let Some(&(ahead, from, to)) = level.get(at + AHEAD) {
-                    if to - from <= FEW {
-                        self.prefetch(ahead);
+            for (at, &Group { node, from, to }) in level.iter().enumerate() {
+                if let Some(ahead) = level.get(at + PREFETCH_DISTANCE) {
+                    if ahead.to - ahead.from <= MAX_PREFETCHED_ROWS {
+                        self.prefetch(ahead.node);
                     }
                 }
                 let step = self.steps[node as usize];
@@ -162,17 +171,19 @@ impl FrozenRouters {
                     }
                     Place::Row(at) => {
                         let weights = &self.rows[at..at + self.width];
-                        self.divide(&mut rows[from..to], spare, |i| block.dot_row(i, weights))
+                        let score = |row| block.dot_row(row as usize, weights);
+                        partition(&mut rows[from..to], spare, |row| goes_left(score(row)))
                     }
                     Place::Table { from: at, capacity } => {
                         let slots = &self.slots[at..at + capacity as usize];
-                        self.divide(&mut rows[from..to], spare, |i| block.dot_slots(i, slots))
+                        let score = |row| block.dot_slots(row as usize, slots);
+                        partition(&mut rows[from..to], spare, |row| goes_left(score(row)))
                     }
                 };
                 let middle = from + middle;
                 for (node, from, to) in [(step.next, from, middle), (step.next + 1, middle, to)] {
                     if from < to {
-                        below.push((node, from, to));
+                        below.push(Group { node, from, to });
                     }
                 }
             }
@@ -180,38 +191,12 @@ impl FrozenRouters {
         }
     }
 
-    /// Brings the rows that go left to the front and returns how many they are.
-    ///
-    /// Each row is written to both sides and one of them moves on: no branch
-    /// hangs on a score, so that the next row's product is under way before
-    /// this one's is known.
-    fn divide(
-        &self,
-        rows: &mut [u32],
-        spare: &mut Vec<u32>,
-        score: impl Fn(usize) -> f32,
-    ) -> usize {
-        spare.resize(rows.len(), 0);
-        let (mut left, mut right) = (0, 0);
-        for at in 0..rows.len() {
-            let row = rows[at];
-            let goes_left = self.span.clamp(score(row as usize)) < 0.0;
-            rows[left] = row;
-            spare[right] = row;
-            left += usize::from(goes_left);
-            right += usize::from(!goes_left);
-        }
-        rows[left..].copy_from_slice(&spare[..right]);
-        left
-    }
-
     fn prefetch(&self, node: u32) {
-        /// Floats in a cache line.
-        const LINE: usize = 16;
+        const FLOATS_PER_LINE: usize = 16;
         if let Place::Row(at) = self.steps[node as usize].weights {
             self.rows[at..at + self.width]
                 .iter()
-                .step_by(LINE)
+                .step_by(FLOATS_PER_LINE)
                 .for_each(prefetch);
         }
     }

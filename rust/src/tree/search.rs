@@ -58,7 +58,7 @@ impl Eq for Branch {}
 /// Nodes to open, per label and level, before going straight down. Held out, the right
 /// label is among the first 5 as often as without a bound on omniglot (16.1 %), on naics
 /// 82.4 % for 82.7; with 2 these are 12.3 and 75.8.
-const PATIENCE: usize = 8;
+const OPENED_PER_LABEL_AND_LEVEL: usize = 8;
 
 /// A search through the nodes of one row, whose `look` says what stands at a node. Its memory
 /// serves one search after the other.
@@ -128,7 +128,10 @@ impl BestFirst {
         let (mut own_cost, answer) = descend(0.0, root, look, |_, _| {});
         let others = k.max(2) - 1;
         let depth = n.next_power_of_two().ilog2() as usize;
-        self.start(root, PATIENCE * (others + 1) * (depth + 1));
+        self.start(
+            root,
+            OPENED_PER_LABEL_AND_LEVEL * (others + 1) * (depth + 1),
+        );
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         while found.len() < others {

@@ -176,7 +176,7 @@ impl LearningTree for LabelTree {
 
 impl LabelTree {
     /// A tree over the labels of `layout` that has seen nothing; examples have `width` columns.
-    pub(super) fn of_layout(params: &Params, layout: Layout, width: usize) -> Self {
+    pub(super) fn from_layout(params: &Params, layout: Layout, width: usize) -> Self {
         let n_routers = layout.node_of.len();
         let mut regressors = Regressors::new(params.optimizer, params.loss, width);
         for _ in 0..n_routers {

@@ -19,13 +19,13 @@ mod tests;
 
 pub use learner::LabelTree;
 
-use learner::{AtNode, Layout};
+use learner::Layout;
 
 use crate::control::Control;
 use crate::data::{Preparation, Rows};
 use crate::error::{Error, Result};
 use crate::file::{Bundle, Persist, Report};
-use crate::linear::{Loss, Optimizer, PathExample};
+use crate::linear::{Loss, Optimizer};
 use crate::memory::can_alloc;
 use crate::model::{Learning, Member, Mistakes, OnlineLearner, PredictOptions, Predictor, Start};
 use crate::params::Range;
@@ -34,7 +34,7 @@ use crate::tree::{BestFirst, FrozenRouters, Routers, RoutingMemory};
 use crate::{choices, params};
 
 /// Bytes that a class takes before anything is learned, and once more frozen, about.
-const CLASS: usize = 256;
+const BYTES_PER_CLASS: usize = 256;
 
 choices! {
     /// Which examples a router learns from.
@@ -94,7 +94,7 @@ impl OnlineLearner for LabelTree {
 
     fn new(params: &Params, start: &Start<'_>) -> Result<Self> {
         let n_classes = start.n_classes;
-        if !can_alloc(n_classes.checked_mul(CLASS)) {
+        if !can_alloc(n_classes.checked_mul(BYTES_PER_CLASS)) {
             return Err(Error::data(format!("no memory for {n_classes} classes")));
         }
         let label_order = params.label_order.unwrap_or(match params.policy {
@@ -103,7 +103,7 @@ impl OnlineLearner for LabelTree {
         });
         let order = label_order.arrange(start.batch, n_classes, params.seed);
         let width = start.preparation.width();
-        Ok(Self::of_layout(params, Layout::new(order), width))
+        Ok(Self::from_layout(params, Layout::new(order), width))
     }
 
     fn add_classes(&mut self, _n_classes: usize) -> Result<()> {
@@ -114,34 +114,15 @@ impl OnlineLearner for LabelTree {
     }
 
     fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
-        let mut example = PathExample::default();
-        for chunk in learning.order.chunks(Control::CHUNK) {
-            for &row in chunk {
-                let (label, importance) = learning.read(row, &mut example);
-                self.regressors.prepare(&mut example, importance);
-                let was_right = self.learn_one(&example, label, importance);
-                learning.progress.count(!was_right, importance);
-            }
-            learning.report(chunk.len())?;
-        }
-        Ok(())
+        learning.each(|example, label, importance| {
+            self.regressors.prepare(example, importance);
+            self.learn_one(example, label, importance)
+        })
     }
 
     /// The terminals of the routers are labels.
     fn freeze(&self, control: &Control) -> Result<FrozenRouters> {
-        let mut frozen = FrozenRouters::new(&self.regressors);
-        for (number, at) in self.layout.at_node.iter().enumerate() {
-            if number % Control::CHUNK == 0 {
-                control.check()?;
-            }
-            match *at {
-                AtNode::Label(label) => frozen.push_terminal(label),
-                AtNode::Router(router) => {
-                    frozen.push_router(self.regressors.plain(router));
-                }
-            }
-        }
-        Ok(frozen)
+        FrozenRouters::new(self, control, |label| label)
     }
 
     fn predictor<'a>(
@@ -194,7 +175,7 @@ impl OnlineLearner for LabelTree {
         if !sorted.into_iter().eq(0..n_classes as u32) {
             return Err(bundle.damaged("a label is out of range or stands twice"));
         }
-        let mut tree = Self::of_layout(params, Layout::new(order), preparation.width());
+        let mut tree = Self::from_layout(params, Layout::new(order), preparation.width());
         if for_prediction {
             tree.regressors = tree.regressors.for_prediction();
         }

@@ -136,7 +136,7 @@ fn only_what_is_counted_in_examples_depends_on_the_scale_of_weights() {
                     ..params(policy)
                 };
                 let layout = Layout::new((0..K as u32).collect());
-                let mut tree = LabelTree::of_layout(&params, layout, preparation.width());
+                let mut tree = LabelTree::from_layout(&params, layout, preparation.width());
                 let mut example = PathExample::default();
                 let mut right = Vec::new();
                 for i in 0..600 {

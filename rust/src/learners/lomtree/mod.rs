@@ -24,7 +24,7 @@ use crate::control::Control;
 use crate::data::{Batch, Preparation};
 use crate::error::Result;
 use crate::file::{Bundle, Persist, Report};
-use crate::linear::{Loss, Optimizer, PathExample};
+use crate::linear::{Loss, Optimizer};
 use crate::model::{Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start};
 use crate::params;
 use crate::params::Range;
@@ -141,17 +141,10 @@ impl OnlineLearner for LomTree {
     }
 
     fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
-        let mut example = PathExample::default();
-        for chunk in learning.order.chunks(Control::CHUNK) {
-            for &row in chunk {
-                let (label, importance) = learning.read(row, &mut example);
-                self.regressors.prepare(&mut example, importance);
-                let was_right = self.learn_one(&example, label, importance);
-                learning.progress.count(!was_right, importance);
-            }
-            learning.report(chunk.len())?;
-        }
-        Ok(())
+        learning.each(|example, label, importance| {
+            self.regressors.prepare(example, importance);
+            self.learn_one(example, label, importance)
+        })
     }
 
     fn freeze(&self, control: &Control) -> Result<FrozenTree> {
@@ -169,8 +162,8 @@ impl OnlineLearner for LomTree {
 
     fn effort(&self, row_values: usize, _k: usize, _options: &PredictOptions) -> usize {
         /// Nodes on a path, about.
-        const DEPTH: usize = 32;
-        row_values.saturating_mul(DEPTH)
+        const NODES_PER_PATH: usize = 32;
+        row_values.saturating_mul(NODES_PER_PATH)
     }
 
     fn freeze_rows(&self) -> usize {
@@ -265,7 +258,7 @@ impl LomTree {
 /// arrivals at its children. NaN where these are not all.
 fn split_of_node(arena: &Arena, node: &Node) -> [f64; 3] {
     /// Counts of weights are rounded, by less than this part of them.
-    const ROUNDING: f64 = 1e-6;
+    const MAX_ROUNDING: f64 = 1e-6;
     if node.is_leaf() {
         return [f64::NAN; 3];
     }
@@ -279,7 +272,7 @@ fn split_of_node(arena: &Arena, node: &Node) -> [f64; 3] {
     for (label, stat) in labels {
         let (left, right) = (at_child(node.left, label), at_child(node.right, label));
         let trained = stat.count.0;
-        if (left + right - trained).abs() > ROUNDING * trained {
+        if (left + right - trained).abs() > MAX_ROUNDING * trained {
             return [f64::NAN; 3];
         }
         sides.push((left, right));

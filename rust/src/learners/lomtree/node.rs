@@ -99,13 +99,13 @@ record!(Node {
 /// The sum of counts, the same in whatever order a table has them.
 pub fn sum(counts: impl Iterator<Item = f64> + Clone) -> f64 {
     /// Up to here sums of whole numbers are exact.
-    const MOST: f64 = 9_007_199_254_740_992.0;
+    const MAX_EXACT_SUM: f64 = 9_007_199_254_740_992.0;
     let (mut sum, mut are_whole) = (0.0, true);
     for n in counts.clone() {
         sum += n;
         are_whole &= (n as u64) as f64 == n;
     }
-    if are_whole && sum <= MOST {
+    if are_whole && sum <= MAX_EXACT_SUM {
         return sum;
     }
     let mut counts: Vec<f64> = counts.collect();

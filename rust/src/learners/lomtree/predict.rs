@@ -19,14 +19,14 @@ use crate::tree::{FrozenRouters, NodeId, Routers, RoutingMemory};
 
 /// Labels kept for a leaf, at most: one that the budget kept from splitting may have seen any
 /// number of them, and a prediction must not cost O(K).
-const MOST_LABELS: usize = 64;
+const MAX_LEAF_LABELS: usize = 64;
 
 /// A node of more labels does not lean on its parent: an example's worth of the parent's shares would
 /// hardly change them. With 64 and 32, held out, errors and recall at 5 and 10 are the same.
-const MOST_LEANING: usize = 16;
+const MAX_LEANING_LABELS: usize = 16;
 
 /// Labels that the leaves of several trees often have together.
-const SOME_LABELS: usize = 700;
+const EXPECTED_LABELS: usize = 700;
 
 /// Labels and their shares.
 pub type Shares = Vec<(u32, f32)>;
@@ -66,7 +66,7 @@ impl LomTree {
 
     /// Whether the shares at a node depend on its parent's.
     fn leans(&self, node: &Node) -> bool {
-        node.labels.len() <= MOST_LEANING && self.rules.leaf_smoothing > 0.0
+        node.labels.len() <= MAX_LEANING_LABELS && self.rules.leaf_smoothing > 0.0
     }
 
     /// Sets `shares` to the share of each label at a node, in an arbitrary order: its own arrivals
@@ -114,7 +114,7 @@ impl LomTree {
                 }
             }
         }
-        keep_best(shares, MOST_LABELS);
+        keep_best(shares, MAX_LEAF_LABELS);
     }
 }
 
@@ -135,35 +135,14 @@ pub struct FrozenTree {
 impl FrozenTree {
     /// Costs O(size of the tree).
     pub(super) fn new(learner: &LomTree, control: &Control) -> Result<Self> {
-        let (arena, regressors) = (&learner.arena, &learner.regressors);
-        let tree = arena.topology();
-        let mut frozen = Self {
-            routers: FrozenRouters::new(regressors),
-            leaves: Ragged::default(),
-        };
-        // By place in the tree; empty at leaves.
-        let mut shares = vec![Vec::new(); tree.nodes.len()];
+        let mut leaves = Ragged::default();
         let mut scratch = ShareScratch::default();
-        for (at, &id) in tree.nodes.iter().enumerate() {
-            if at % Control::CHUNK == 0 {
-                control.check()?;
-            }
-            let node = arena.node(id);
-            scratch.above.clear();
-            if let Ok(parent) = usize::try_from(tree.parent[at]) {
-                scratch.above.extend_from_slice(&shares[parent]);
-            }
-            learner.set_shares(node, &mut scratch);
-            if node.is_leaf() {
-                frozen.routers.push_terminal(frozen.leaves.len() as u32);
-                best_first(&mut scratch.shares);
-                frozen.leaves.push(scratch.shares.iter().copied());
-            } else {
-                frozen.routers.push_router(regressors.plain(node.regressor));
-                shares[at].clone_from(&scratch.shares);
-            }
-        }
-        Ok(frozen)
+        let routers = FrozenRouters::new(learner, control, |leaf| {
+            let shares = learner.shares_at(NodeId(leaf), &mut scratch);
+            leaves.push(shares.iter().copied());
+            leaves.len() as u32 - 1
+        })?;
+        Ok(Self { routers, leaves })
     }
 }
 
@@ -205,7 +184,11 @@ impl<'a> EnsemblePredictor<'a> {
             leaves: vec![Vec::new(); members.len()],
             found: Vec::new(),
             // Room for many labels at once: it would grow in every call.
-            place_of: Table::with_capacity(if members.len() > 1 { SOME_LABELS } else { 0 }),
+            place_of: Table::with_capacity(if members.len() > 1 {
+                EXPECTED_LABELS
+            } else {
+                0
+            }),
             scratch: ShareScratch::default(),
         }
     }

@@ -1,7 +1,6 @@
 //! Prediction: the frozen tree, the paths of a row through it, and the scores of the candidates at
 //! their ends.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::candidate_weights::CandidateWeights;
@@ -15,7 +14,7 @@ use crate::error::Result;
 use crate::linear::{bounded_score, Block};
 use crate::model::{Member, PredictOptions, Predictor, TopK};
 use crate::threads::Lent;
-use crate::tree::{BestFirst, FrozenRouters, Groups, Junction, LearningTree, NodeId, Routers};
+use crate::tree::{BestFirst, FrozenRouters, Groups, Junction, NodeId, Routers};
 
 /// The tree as prediction uses it: routers whose terminals are positions among the final nodes.
 #[derive(Debug, Clone)]
@@ -34,60 +33,46 @@ impl OnlineRecallTree {
     /// Makes the tree that prediction uses, in time and memory of the model's size.
     pub(super) fn frozen(&self, control: &Control) -> Result<FrozenTree> {
         let tree = &self.tree;
-        let mut frozen = FrozenTree {
-            routers: FrozenRouters::new(&tree.routers).unclamped(),
-            final_nodes: Vec::new(),
-            candidates: Ragged::default(),
-            weights: CandidateWeights::default(),
-        };
+        let (mut final_nodes, mut all_candidates) = (Vec::new(), Ragged::default());
         let mut terminal_of = vec![u32::MAX; tree.nodes.len()];
-        let mut queue = VecDeque::from([tree.root()]);
-        let (mut n, mut path, mut candidates) = (0, Vec::new(), Vec::new());
+        let (mut path, mut candidates) = (Vec::new(), Vec::new());
         let mut seen = LabelSet::default();
-        while let Some(node) = queue.pop_front() {
-            if n % Control::CHUNK == 0 {
-                control.check()?;
+        let routers = FrozenRouters::new(tree, control, |number| {
+            let terminal = &mut terminal_of[number as usize];
+            if *terminal == u32::MAX {
+                let id = NodeId(number);
+                tree.path_to(id, &mut path);
+                tree.candidates_at_end(&path, &mut seen, &mut candidates);
+                *terminal = final_nodes.len() as u32;
+                final_nodes.push(id);
+                all_candidates.push(candidates.iter().copied());
             }
-            n += 1;
-            match tree.at(node) {
-                Junction::Terminal(number) => {
-                    let terminal = &mut terminal_of[number as usize];
-                    if *terminal == u32::MAX {
-                        let id = NodeId(number);
-                        tree.path_to(id, &mut path);
-                        tree.candidates_at_end(&path, &mut seen, &mut candidates);
-                        *terminal = frozen.final_nodes.len() as u32;
-                        frozen.final_nodes.push(id);
-                        frozen.candidates.push(candidates.iter().copied());
-                    }
-                    frozen.routers.push_terminal(*terminal);
-                }
-                Junction::Router { router, children } => {
-                    frozen.routers.push_router(tree.routers.plain(router));
-                    queue.extend(children);
-                }
-            }
-        }
+            *terminal
+        })?;
         let n_labels = self.label_index.n_classes();
-        frozen.weights =
-            CandidateWeights::new(&frozen.candidates, &self.scorers, n_labels, control)?;
-        Ok(frozen)
+        let weights = CandidateWeights::new(&all_candidates, &self.scorers, n_labels, control)?;
+        Ok(FrozenTree {
+            routers,
+            final_nodes,
+            candidates: all_candidates,
+            weights,
+        })
     }
 }
 
 /// Routers opened per path and level, at most: where all paths are equally
 /// probable, the search would look at most of the tree.
-const EXPANSIONS: usize = 2;
+const EXPANSIONS_PER_LEVEL: usize = 2;
 
 /// Paths less than a tenth as probable as the best are left out: they change next to
 /// nothing and cost as much as any.
-const LEAST_LOG_PROBABILITY: f32 = -std::f32::consts::LN_10;
+const MIN_LOG_PROBABILITY_RATIO: f32 = -std::f32::consts::LN_10;
 
 /// A score of 1, the target that a router learned, is a log-odds of this.
-const STEEPNESS: f32 = 2.0;
+const LOG_ODDS_PER_SCORE: f32 = 2.0;
 
 /// Bytes of weights that stay in the cache of a core in any case.
-const NEAR: usize = 1 << 18;
+const MAX_CACHED_BYTES: usize = 1 << 18;
 
 /// The end of a path of a row.
 #[derive(Debug, Clone, Default)]
@@ -195,18 +180,21 @@ impl<'a> BlockPredictor<'a> {
                 router: score,
                 children,
             } => Junction::Router {
-                router: STEEPNESS * score,
+                router: LOG_ODDS_PER_SCORE * score,
                 children,
             },
             terminal @ Junction::Terminal(_) => terminal,
         };
         let levels = self.model.tree.max_depth as usize + 1;
-        search.start(self.routers.root(), EXPANSIONS * self.beam_size * levels);
+        search.start(
+            self.routers.root(),
+            EXPANSIONS_PER_LEVEL * self.beam_size * levels,
+        );
         let from = ends.len();
         let mut most = f32::INFINITY;
         while let Some((cost, terminal)) = search.next(most, &look) {
             if ends.len() == from {
-                most = cost - LEAST_LOG_PROBABILITY;
+                most = cost - MIN_LOG_PROBABILITY_RATIO;
             }
             if ends[from..].iter().all(|end| end.terminal != terminal) {
                 let end = PathEnd {
@@ -233,7 +221,7 @@ impl<'a> BlockPredictor<'a> {
         memory.order.extend(0..memory.ends.len() as u32);
         let (classes, width) = scorers.by_class();
         // Rows at one end share its weights while they are near.
-        if classes.len() * width * size_of::<f32>() > NEAR {
+        if classes.len() * width * size_of::<f32>() > MAX_CACHED_BYTES {
             let ends = &memory.ends;
             let terminal = |&at: &u32| (ends[at as usize].terminal, at);
             memory.order.sort_unstable_by_key(terminal);
