@@ -18,10 +18,10 @@ use crate::memory::prefer_large_pages;
 use crate::simd::{prefetch, LANES};
 
 /// Bytes that all copies may take together.
-const MOST_BYTES: usize = 128 << 20;
+const MAX_COPIED_BYTES: usize = 128 << 20;
 
 /// Of scorers by column with more weights no copies are made.
-const MOST_WEIGHTS: usize = MOST_BYTES / size_of::<f32>();
+const MAX_COPIED_WEIGHTS: usize = MAX_COPIED_BYTES / size_of::<f32>();
 
 /// The copies of all final nodes: lanes or lists, as the scorers keep their weights. Neither for
 /// scorers that learn one by one.
@@ -42,9 +42,9 @@ impl CandidateWeights {
         let mut made = Self::default();
         let (by_class, width) = scorers.by_class();
         if !by_class.is_empty() {
-            made.lanes = Lanes::within(MOST_BYTES, candidates, by_class, width, control)?;
+            made.lanes = Lanes::within(MAX_COPIED_BYTES, candidates, by_class, width, control)?;
         } else if let Some(by_column) = scorers.by_column() {
-            made.lists = Lists::within(MOST_BYTES, candidates, by_column, n_labels, control)?;
+            made.lists = Lists::within(MAX_COPIED_BYTES, candidates, by_column, n_labels, control)?;
         }
         Ok(made)
     }
@@ -52,17 +52,17 @@ impl CandidateWeights {
     /// About how many weights are copied for `n_nodes` of `n_candidates` each.
     pub fn n_weights(scorers: &Scorers, n_nodes: usize, n_candidates: usize) -> usize {
         /// About how many weights a label has by column, where that matters little.
-        const OF_LABEL: usize = 256;
+        const WEIGHTS_PER_LABEL: usize = 256;
         let (by_class, width) = scorers.by_class();
         let of_label = match scorers.by_column() {
             None => 0,
-            Some(_) if by_class.is_empty() => OF_LABEL,
+            Some(_) if by_class.is_empty() => WEIGHTS_PER_LABEL,
             Some(_) => width,
         };
         let of_node = n_candidates
             .next_multiple_of(LANES)
             .saturating_mul(of_label);
-        n_nodes.saturating_mul(of_node).min(MOST_WEIGHTS)
+        n_nodes.saturating_mul(of_node).min(MAX_COPIED_WEIGHTS)
     }
 
     /// Appends the scores of the `n` candidates of node `terminal` for row `i` to `scores`. False,
@@ -158,33 +158,18 @@ impl Lanes {
 /// Writes the weights of up to [`LANES`] classes, a lane for each.
 fn fill<'a>(block: &mut [f32], weights: impl Iterator<Item = &'a Weights<f32>>) {
     let (block, _) = block.as_chunks_mut::<LANES>();
-    let mut rows: [&[f32]; LANES] = [&[]; LANES];
-    let mut n_rows = 0;
     for (lane, weights) in weights.enumerate() {
         match weights {
             Weights::Row(row) => {
-                rows[lane] = row;
-                n_rows += 1;
+                for (lanes, &w) in block.iter_mut().zip(row.iter()) {
+                    lanes[lane] = w;
+                }
             }
             Weights::Table(table) => {
                 for (column, &w) in table.iter() {
                     block[column as usize][lane] = w;
                 }
             }
-        }
-    }
-    if n_rows == LANES {
-        // All rows at once: the block is written in order.
-        for (column, lanes) in block.iter_mut().enumerate() {
-            for (to, row) in lanes.iter_mut().zip(rows) {
-                *to = row[column];
-            }
-        }
-        return;
-    }
-    for (lane, row) in rows.into_iter().enumerate() {
-        for (lanes, &w) in block.iter_mut().zip(row) {
-            lanes[lane] = w;
         }
     }
 }
@@ -202,14 +187,14 @@ pub struct Lists {
 }
 
 /// Flags in a word.
-const BITS: usize = u32::BITS as usize;
+const FLAGS_PER_WORD: usize = u32::BITS as usize;
 
 /// Words in a cache line.
-const LINE: usize = 16;
+const WORDS_PER_LINE: usize = 16;
 
 /// Words that have a flag for each of `n` candidates.
 fn n_words(n: usize) -> usize {
-    n.div_ceil(BITS)
+    n.div_ceil(FLAGS_PER_WORD)
 }
 
 impl Lists {
@@ -225,7 +210,7 @@ impl Lists {
         let mut made = Self::default();
         // To bring them into the order of labels takes two copies for a moment. Of a model of more
         // weights tables would hold a small part.
-        if weights.n_weights() > MOST_WEIGHTS {
+        if weights.n_weights() > MAX_COPIED_WEIGHTS {
             return Ok(made);
         }
         let by_label = weights.by_label(n_labels);
@@ -266,7 +251,8 @@ impl Lists {
             for (place, label) in labels.iter().enumerate() {
                 for &(column, weight) in by_label.get(label.at()) {
                     let (list, next) = &mut places[column as usize];
-                    made.lists[*list as usize + place / BITS] |= 1 << (place % BITS);
+                    made.lists[*list as usize + place / FLAGS_PER_WORD] |=
+                        1 << (place % FLAGS_PER_WORD);
                     made.lists[*next as usize] = weight.to_bits();
                     *next += 1;
                 }
@@ -312,14 +298,14 @@ impl Lists {
         found.clear();
         for (&column, &x) in columns.iter().zip(values) {
             if let Some(&list) = lookup(slots, column) {
-                let lines = self.lists[list as usize..].iter().step_by(LINE);
+                let lines = self.lists[list as usize..].iter().step_by(WORDS_PER_LINE);
                 lines.take(2).for_each(prefetch);
                 found.push((list, x));
             }
         }
         let (from, n_flags) = (scores.len(), n_words(n));
-        scores.resize(from + n_flags * BITS, 0.0);
-        let (sums, _) = scores[from..].as_chunks_mut::<BITS>();
+        scores.resize(from + n_flags * FLAGS_PER_WORD, 0.0);
+        let (sums, _) = scores[from..].as_chunks_mut::<FLAGS_PER_WORD>();
         for &(list, x) in &*found {
             let (flags, weights) = self.lists[list as usize..].split_at(n_flags);
             let mut weights = weights.iter();
@@ -327,7 +313,8 @@ impl Lists {
                 let mut flags = flags;
                 // As many weights as flags; the flags come first, so that none is missing.
                 while let Some(&weight) = (flags != 0).then(|| weights.next()).flatten() {
-                    sums[flags.trailing_zeros() as usize % BITS] += x * f32::from_bits(weight);
+                    sums[flags.trailing_zeros() as usize % FLAGS_PER_WORD] +=
+                        x * f32::from_bits(weight);
                     flags &= flags - 1;
                 }
             }
@@ -407,7 +394,7 @@ mod tests {
             }
             let (columns, values): (Vec<u32>, Vec<f32>) = values.into_iter().unzip();
             let row = (&columns[..], &values[..]);
-            let all = Lists::within(MOST_BYTES, &candidates, &weights, 40, &Control::new(0)).unwrap();
+            let all = Lists::within(MAX_COPIED_BYTES, &candidates, &weights, 40, &Control::new(0)).unwrap();
             prop_assert_eq!(all.ends.len(), lists.len());
             let bytes = |tables: &Lists| {
                 size_of_val(&tables.slots[..]) + size_of_val(&tables.lists[..])
@@ -415,7 +402,7 @@ mod tests {
             let n_kept = n_kept.min(lists.len());
             let mut first = Ragged::default();
             (0..n_kept).for_each(|node| first.push(candidates.get(node).iter().copied()));
-            let first = Lists::within(MOST_BYTES, &first, &weights, 40, &Control::new(0)).unwrap();
+            let first = Lists::within(MAX_COPIED_BYTES, &first, &weights, 40, &Control::new(0)).unwrap();
             let some = Lists::within(bytes(&first), &candidates, &weights, 40, &Control::new(0)).unwrap();
             // Nodes without weights take no memory.
             prop_assert!(some.ends.len() >= n_kept);
@@ -423,7 +410,7 @@ mod tests {
             for terminal in 0..lists.len() {
                 let labels = candidates.get(terminal);
                 let mut expected = vec![0.0; labels.len()];
-                weights.score(row, labels, &mut vec![], &mut expected);
+                weights.score(row, labels, &mut expected);
                 for tables in [&all, &some] {
                     if !tables.has(terminal as u32) {
                         continue;

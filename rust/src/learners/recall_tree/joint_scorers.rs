@@ -50,8 +50,6 @@ pub struct ScorerWorkspace {
     /// What the softmax reads and writes, padded to whole registers.
     pub(super) softmax_scores: Vec<f32>,
     pub(super) gradients: Vec<f32>,
-    /// The hashes of the candidates.
-    pub(super) hashes: Vec<u32>,
     /// A row of a block, to be scored.
     pub(super) row: PathExample,
     /// The example with the indicators of its path as further columns.
@@ -130,12 +128,12 @@ impl JointScorers {
     /// Writes the scores of the candidates to `workspace.scores`.
     pub fn score(&self, input: &ScorerInput<'_>, workspace: &mut ScorerWorkspace) {
         let (example, candidates) = (input.example, input.candidates);
-        let ScorerWorkspace { scores, hashes, .. } = workspace;
+        let scores = &mut workspace.scores;
         scores.clear();
         if self.by_class.is_empty() {
             scores.resize(candidates.len(), 0.0);
             let row = (&example.row().columns[..], &example.row().values[..]);
-            self.by_column.score(row, candidates, hashes, scores);
+            self.by_column.score(row, candidates, scores);
         } else {
             let weights = candidates.iter().map(|&label| &self.by_class[label.at()]);
             scores.extend(weights.map(|weights| example.dot(weights)));

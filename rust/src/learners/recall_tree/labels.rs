@@ -273,7 +273,7 @@ impl LabelCounts {
         labels.dedup();
         // A label that is none looks like a free slot.
         let are_labels = labels.last() != Some(&LocalId::NONE);
-        let is_about = |sum: f64, other: f64| (sum - other).abs() <= ROUNDING * other;
+        let is_about = |sum: f64, other: f64| (sum - other).abs() <= MAX_ROUNDING * other;
         let mass: f64 = self.top_counts.iter().sum();
         // Labels that are no candidates may have been dropped for prediction.
         let seen: f64 = self.seen.iter().map(|(_, count)| count.0).sum();
@@ -287,7 +287,7 @@ impl LabelCounts {
 }
 
 /// By how much sums of counts may differ that were added up in another order.
-const ROUNDING: f64 = 1e-3;
+const MAX_ROUNDING: f64 = 1e-3;
 
 /// Whether it is a sum of counts that are at most as large as one together.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as all rules")]

@@ -19,7 +19,7 @@ use crate::threads::Lent;
 use crate::tree::{NodeId, Topology};
 
 /// The cost of routing along a path, in products per value.
-const ROUTING: usize = 32;
+const PRODUCTS_PER_VALUE: usize = 32;
 
 persist!(OnlineRecallTree {
     Meta missed;
@@ -145,17 +145,21 @@ impl OnlineLearner for OnlineRecallTree {
     fn effort(&self, row_values: usize, _k: usize, options: &PredictOptions) -> usize {
         let params = &self.tree.params;
         let paths = options.beam_size.unwrap_or(params.beam_size) as usize;
-        let per_path = (ROUTING + self.tree.max_candidates).saturating_mul(row_values);
+        let per_path = (PRODUCTS_PER_VALUE + self.tree.max_candidates).saturating_mul(row_values);
         paths.saturating_mul(per_path)
     }
 
     fn freeze_rows(&self) -> usize {
         /// Products of freezing a node, and of predicting a row, about.
-        const NODE: usize = 256;
-        const ROW: usize = 1 << 14;
+        const PRODUCTS_PER_NODE: usize = 256;
+        const PRODUCTS_PER_ROW: usize = 1 << 14;
         let (n_nodes, f) = (self.tree.nodes.len(), self.tree.max_candidates);
         let copied = CandidateWeights::n_weights(&self.scorers, n_nodes / 2, f);
-        n_nodes.saturating_mul(NODE).saturating_add(copied) / ROW + 1
+        n_nodes
+            .saturating_mul(PRODUCTS_PER_NODE)
+            .saturating_add(copied)
+            / PRODUCTS_PER_ROW
+            + 1
     }
 
     /// F and D as they came out, and the share of the examples whose label was among the

@@ -335,7 +335,7 @@ impl RoutingTree {
 }
 
 /// Marks the number of a node where a path ends because the stop rule bars the child.
-const BARRED: u32 = 1 << 31;
+const STOPPED: u32 = 1 << 31;
 
 /// Prediction's view of the tree. A terminal is a node by its number: the path to a child whose
 /// bound is no better ends at the parent.
@@ -345,20 +345,20 @@ impl LearningTree for RoutingTree {
     }
 
     fn at(&self, number: u32) -> Junction<u32> {
-        let id = NodeId(number & !BARRED);
+        let id = NodeId(number & !STOPPED);
         let node = self.node(id);
-        if number >= BARRED || !node.has_children() {
+        if number >= STOPPED || !node.has_children() {
             return Junction::Terminal(id.0);
         }
         let below = |child: NodeId| {
             if self.is_final(id, child) {
-                BARRED | id.0
+                STOPPED | id.0
             } else {
                 child.0
             }
         };
         let children = node.children().map(below);
-        if children == [BARRED | id.0; 2] {
+        if children == [STOPPED | id.0; 2] {
             return Junction::Terminal(id.0);
         }
         Junction::Router {
