@@ -8,64 +8,17 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use super::columns::{is_in, Column, Columns, Storage};
+use super::columns::{Column, Columns, Storage};
+use super::cuts::Histogram;
 use super::node::{BestSplit, ColumnSplit, Node, Rule, Split, Threshold};
-use super::run_scan::{RunScan, SubsetSearch};
+use super::run_scan::RunScan;
 use super::sampling::FeatureSampler;
-use super::small_feature::{Histogram, SortedScan};
 use super::sparse_splitter::SparseSplitter;
 use super::tree::{Leaves, Statistics, Tree, TreeNode};
 use super::Params;
 use crate::control::Control;
 use crate::error::Result;
-
-/// The strategies for dense columns. Workspace.
-#[derive(Debug, Default)]
-struct Strategies {
-    histogram: Histogram,
-    sorted_scan: SortedScan,
-    run_scan: RunScan,
-    subset_search: SubsetSearch,
-}
-
-impl Strategies {
-    /// The best split of `node` by `column`, where one is better than none. All strategies find
-    /// the same, scores aside that are sums in another order; they differ in which columns they
-    /// take and in their cost. The cheapest is chosen, where n rows have k classes:
-    ///
-    /// | column | strategy | cost |
-    /// |---|---|---|
-    /// | categorical | [`SubsetSearch`] | O(n + codes log codes) |
-    /// | at most 256 codes, n large against codes x k | [`Histogram`] | O(n + codes x k) |
-    /// | at most 256 codes, n not small against codes | [`SortedScan`] | O(n + codes) |
-    /// | others | [`RunScan`] | O(n log n) or O(n + codes), whichever is less |
-    /// | sparse | [`SparseSplitter`], all such columns together | O(entries of the rows) |
-    fn best_split(&mut self, node: &Node, column: &Column) -> Option<ColumnSplit> {
-        let coding = &column.coding;
-        let n_codes = coding.n_codes();
-        let sorted = &mut self.run_scan.sorted;
-        match &column.storage {
-            Storage::Small(codes) => {
-                if coding.categorical {
-                    return self.subset_search.best_split(node, codes, coding);
-                }
-                if Histogram::pays(node, n_codes) {
-                    let cut = self.histogram.best_cut(node, codes, coding);
-                    return cut.map(ColumnSplit::Cut);
-                }
-                if SortedScan::pays(node, n_codes) {
-                    let cut = self.sorted_scan.best_cut(node, codes, coding);
-                    return cut.map(ColumnSplit::Cut);
-                }
-                sorted.sort_rows(node, n_codes, |row| u32::from(codes[row as usize]));
-            }
-            Storage::Large(codes) => sorted.sort_rows(node, n_codes, |row| codes[row as usize]),
-            Storage::Sparse { .. } => return None,
-        }
-        let cut = self.run_scan.best_cut(node, coding.missing_code(), None);
-        cut.map(ColumnSplit::Cut)
-    }
-}
+use crate::tree::partition;
 
 /// What a tree is grown from.
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +35,8 @@ pub struct TrainingSet<'a> {
 pub struct SplitFinder {
     features: FeatureSampler,
     node: Node,
-    dense: Strategies,
+    histogram: Histogram,
+    scan: RunScan,
     sparse: SparseSplitter,
 }
 
@@ -91,7 +45,8 @@ impl SplitFinder {
         Self {
             features: FeatureSampler::new(n_columns, params.max_features),
             node: Node::new(n_classes, params.min_samples_leaf as usize),
-            dense: Strategies::default(),
+            histogram: Histogram::default(),
+            scan: RunScan::default(),
             sparse: SparseSplitter::default(),
         }
     }
@@ -122,17 +77,20 @@ impl SplitFinder {
         let ((seed, round), columns) = (training_set.seed, training_set.columns);
         let sampled = self.features.sample(seed, round, number as u64);
         let mut best = BestSplit::new(node);
+        self.scan.enter(node);
         for &at in columns.dense.iter().filter(|&&at| sampled.contains(at)) {
             if training_set.control.check().is_err() {
                 break;
             }
             let column = &columns.columns[at as usize];
-            if let Some(split) = self.dense.best_split(node, column) {
+            let (histogram, scan) = (&mut self.histogram, &mut self.scan);
+            if let Some(split) = split_of_column(node, column, histogram, scan) {
                 best.offer(at, split);
             }
         }
         if !columns.sparse.is_empty() {
-            self.sparse.find(node, columns, sampled, &mut best);
+            let scan = &mut self.scan;
+            self.sparse.find(node, columns, sampled, scan, &mut best);
         }
         let split = best.get().map(|(column, split)| Split {
             column,
@@ -141,6 +99,46 @@ impl SplitFinder {
         });
         (statistics, split)
     }
+}
+
+/// The best split of `node` by a dense `column`, where one is better than none. Both ways to a cut
+/// find the same, scores aside that are sums in another order. The cheaper one is chosen, where n
+/// rows have k classes:
+///
+/// | column | found by | cost |
+/// |---|---|---|
+/// | categorical | [`RunScan::best_subset`] | O(n + codes log codes) |
+/// | at most 256 codes, n large against codes x k | [`Histogram`] | O(n + codes x k) |
+/// | others | [`RunScan::best_cut`] | O(n log n) or O(n + codes), whichever is less |
+///
+/// Of sparse columns [`SparseSplitter`] scans all together, in O(entries of the rows).
+fn split_of_column(
+    node: &Node,
+    column: &Column,
+    histogram: &mut Histogram,
+    scan: &mut RunScan,
+) -> Option<ColumnSplit> {
+    let coding = &column.coding;
+    let (rows, n_codes, item) = (&node.rows, coding.n_codes(), |at| node.items[at]);
+    match &column.storage {
+        Storage::Small(codes) => {
+            if !coding.categorical && Histogram::pays(node, n_codes) {
+                let cut = histogram.best_cut(node, codes, coding);
+                return cut.map(ColumnSplit::Cut);
+            }
+            let code = |at| u32::from(codes[rows[at] as usize]);
+            scan.sort(node.len(), n_codes, code, item);
+        }
+        Storage::Large(codes) => {
+            scan.sort(node.len(), n_codes, |at| codes[rows[at] as usize], item);
+        }
+        Storage::Sparse { .. } => return None,
+    }
+    if coding.categorical {
+        return scan.best_subset(node);
+    }
+    let cut = scan.best_cut(node, coding.missing_code(), None);
+    cut.map(ColumnSplit::Cut)
 }
 
 /// The rule of the split found. Missing values to come where none was missing at the node
@@ -198,6 +196,9 @@ pub struct Grower {
     others: Vec<u32>,
     /// Buffer for dividing them.
     right: Vec<u32>,
+    /// Whether a row goes to the other side than zero, by a split of a sparse column; false between
+    /// splits.
+    leaves_zero: Vec<bool>,
     nodes: Vec<GrownNode>,
     open: BinaryHeap<Candidate>,
     /// The highest gains of all candidates so far, split or not, as many as there may be splits; the
@@ -213,6 +214,7 @@ impl Grower {
             sampled: Vec::new(),
             others: Vec::new(),
             right: Vec::new(),
+            leaves_zero: Vec::new(),
             nodes: Vec::new(),
             open: BinaryHeap::new(),
             highest_gains: BinaryHeap::new(),
@@ -265,9 +267,31 @@ impl Grower {
     /// Divides the rows of node `node` between its children, the left one first.
     fn divide(&mut self, training_set: &TrainingSet<'_>, split: &Split, node: usize) -> [Spans; 2] {
         let (sampled, others) = self.nodes[node].spans.clone();
-        let (columns, right) = (training_set.columns, &mut self.right);
-        let n = divide(columns, split, &mut self.sampled[sampled.clone()], right);
-        let n_others = divide(columns, split, &mut self.others[others.clone()], right);
+        let (columns, rule) = (training_set.columns, split.rule);
+        let column = &columns.columns[split.column as usize];
+        let entries = columns.entries_of_column(split.column as usize);
+        let zero_left = column.zero().is_some_and(|zero| rule.goes_left(zero));
+        self.leaves_zero.resize(columns.n_rows(), false);
+        for &(row, code) in entries {
+            self.leaves_zero[row as usize] = rule.goes_left(code) != zero_left;
+        }
+        let (right, leaves_zero) = (&mut self.right, &self.leaves_zero);
+        let mut divide = |rows: &mut [u32]| match &column.storage {
+            Storage::Small(codes) => partition(rows, right, |row| {
+                rule.goes_left(codes[row as usize].into())
+            }),
+            Storage::Large(codes) => {
+                partition(rows, right, |row| rule.goes_left(codes[row as usize]))
+            }
+            Storage::Sparse { .. } => {
+                partition(rows, right, |row| leaves_zero[row as usize] != zero_left)
+            }
+        };
+        let n = divide(&mut self.sampled[sampled.clone()]);
+        let n_others = divide(&mut self.others[others.clone()]);
+        for &(row, _) in entries {
+            self.leaves_zero[row as usize] = false;
+        }
         let (middle, other_middle) = (sampled.start + n, others.start + n_others);
         [
             (sampled.start..middle, others.start..other_middle),
@@ -338,41 +362,4 @@ impl Grower {
         }
         tree
     }
-}
-
-/// Puts the rows that go left before those that go right, each in their order; returns
-/// how many go left. `right` is a buffer.
-fn divide(columns: &Columns, split: &Split, rows: &mut [u32], right: &mut Vec<u32>) -> usize {
-    let column = split.column as usize;
-    // The most frequent kinds first.
-    if let Some(set) = columns.rows_with_entry(column) {
-        return divide_by(rows, right, |row| !is_in(set, row as usize));
-    }
-    match (&columns.columns[column].storage, split.rule) {
-        (Storage::Small(codes), Rule::Threshold(cut)) if cut.missing.is_none() => {
-            divide_by(rows, right, |row| {
-                u32::from(codes[row as usize]) <= cut.last_left
-            })
-        }
-        (_, rule) => divide_by(rows, right, |row| {
-            rule.goes_left(columns.code(column, row as usize))
-        }),
-    }
-}
-
-#[inline]
-fn divide_by(rows: &mut [u32], right: &mut Vec<u32>, goes_left: impl Fn(u32) -> bool) -> usize {
-    right.resize(rows.len().max(right.len()), 0);
-    let (mut n_left, mut n_right) = (0, 0);
-    // Both are written and one is kept: no branch that could be mispredicted.
-    for at in 0..rows.len() {
-        let row = rows[at];
-        let left = goes_left(row);
-        rows[n_left] = row;
-        right[n_right] = row;
-        n_left += usize::from(left);
-        n_right += usize::from(!left);
-    }
-    rows[n_left..].copy_from_slice(&right[..n_right]);
-    n_left
 }

@@ -21,7 +21,7 @@
 //! | `columns` | the examples: values as codes, dense and sparse columns |
 //! | `sampling` | log weights; samples of rows and features |
 //! | `node` | a node's rows, and its splits |
-//! | `small_feature`, `run_scan`, `sparse_splitter` | five strategies to find a split |
+//! | `cuts`, `run_scan`, `sparse_splitter` | three ways to find a split |
 //! | `grow` | a tree, best first; the choice among the strategies |
 //! | `tree` | the learned tree, the votes of its leaves, its report |
 //! | `boost` | the rounds: Algorithm 2; warm starts, early stopping |
@@ -31,6 +31,7 @@
 
 mod boost;
 mod columns;
+mod cuts;
 mod frozen;
 mod grow;
 mod model;
@@ -38,7 +39,6 @@ mod node;
 mod predict;
 mod run_scan;
 mod sampling;
-mod small_feature;
 mod sparse_splitter;
 #[cfg(test)]
 mod tests;

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use super::boost::{boost, split_rows, Examples, ReadRows};
 use super::columns::Columns;
-use super::frozen::{check_memory, FrozenTrees, Router, BLOCK_VALUES, MAX_BLOCK_ROWS};
-use super::predict::{slope, Predictor};
+use super::frozen::{check_memory, FrozenTrees, BLOCK_VALUES, MAX_BLOCK_ROWS};
+use super::predict::{slope, Predictor, TreeLeaf};
 use super::tree::Tree;
 use super::Params;
 use crate::control::Control;
@@ -115,9 +115,10 @@ impl Gamble {
             };
             boost(params, before, &examples, control)
         })??;
-        let slope = slope(params, &trees, &learned, n_classes);
+        let frozen = FrozenTrees::new(&trees);
+        let slope = slope(params, &frozen, &learned, n_classes);
         self.slope = slope.unwrap_or(1.0);
-        self.frozen = FrozenTrees::new(&trees);
+        self.frozen = frozen;
         self.trees = trees;
         self.n_features = n_features;
         // What a warm start begins with may come from a file that somebody made up.
@@ -244,7 +245,7 @@ impl Classifier for Gamble {
     fn predict_topk(&self, query: &Query<'_>, k: usize) -> Result<TopKArrays> {
         let (trees, blocks) = self.blocks(query)?;
         blocks.top_k(k, |predictor, which, labels, scores| {
-            predictor.score(&self.frozen, trees.clone(), query.rows, which, |_, _, _| {});
+            predictor.score(&self.frozen, trees.clone(), query.rows, which, |_, _| {});
             predictor.write_topk(k, labels, scores);
             Ok(())
         })
@@ -254,7 +255,7 @@ impl Classifier for Gamble {
     fn predict_scores(&self, query: &Query<'_>) -> Result<Array> {
         let (trees, blocks) = self.blocks(query)?;
         let scores = blocks.fill(self.n_classes, 0.0, |predictor, which, scores| {
-            predictor.score(&self.frozen, trees.clone(), query.rows, which, |_, _, _| {});
+            predictor.score(&self.frozen, trees.clone(), query.rows, which, |_, _| {});
             scores.copy_from_slice(&predictor.scores);
             Ok(())
         })?;
@@ -265,38 +266,30 @@ impl Classifier for Gamble {
         let (trees, blocks) = self.blocks(query)?;
         let n_trees = trees.len();
         blocks.fill(n_trees, 0, |predictor, which, labels| {
-            predictor.score(
-                &self.frozen,
-                trees.clone(),
-                query.rows,
-                which,
-                |row, tree, scores| {
-                    let mut best = 0;
-                    for (class, &score) in scores.iter().enumerate() {
-                        if score as f32 > scores[best] as f32 {
-                            best = class;
-                        }
+            let visit = |TreeLeaf { row, tree, .. }, scores: &[f64]| {
+                let mut best = 0;
+                for (class, &score) in scores.iter().enumerate() {
+                    if score as f32 > scores[best] as f32 {
+                        best = class;
                     }
-                    labels[row * n_trees + tree] = best as i32;
-                },
-            );
+                }
+                labels[row * n_trees + tree - trees.start] = best as i32;
+            };
+            predictor.score(&self.frozen, trees.clone(), query.rows, which, visit);
             Ok(())
         })
     }
 
     fn leaves(&self, query: &Query<'_>) -> Result<Vec<Vec<ReachedLeaf>>> {
         let (trees, blocks) = self.blocks(query)?;
-        let trees = &self.trees[trees];
-        let nodes: Vec<Vec<u32>> = trees.iter().map(Tree::nodes_of_leaves).collect();
-        blocks.lists(|_, which, leaves: &mut [Vec<_>]| {
-            let which: Vec<u32> = which.map(|row| row as u32).collect();
-            let mut router = Router::default();
-            for (tree, (trained, nodes)) in (0..).zip(trees.iter().zip(&nodes)) {
-                router.route(trained, query.rows, &which, |row, leaf| {
-                    let node = nodes[leaf];
-                    leaves[row].push(ReachedLeaf { tree, node });
+        blocks.lists(|predictor, which, leaves: &mut [Vec<_>]| {
+            let visit = |TreeLeaf { row, tree, leaf }, _: &[f64]| {
+                leaves[row].push(ReachedLeaf {
+                    tree: (tree - trees.start) as u32,
+                    node: leaf - self.frozen.nodes.roots[tree],
                 });
-            }
+            };
+            predictor.score(&self.frozen, trees.clone(), query.rows, which, visit);
             Ok(())
         })
     }

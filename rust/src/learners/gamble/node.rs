@@ -4,40 +4,13 @@
 /// No number.
 const ABSENT: u32 = u32::MAX;
 
-/// Code, class and weight of a row, from the lowest bits up: eight bytes, because sorting writes rows in
-/// one order and reads them in another. The weight is a float, to which weights are rounded anyway.
+/// Class and weight of a row: eight bytes, because sorting writes rows in one order and reads them
+/// in another. The weight is a float, to which weights are rounded anyway.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct PackedRow(u64);
-
-impl PackedRow {
-    /// Bits of a code; the class has the rest of the lower half.
-    pub const CODE_BITS: u32 = 8;
-
-    /// A row of any code.
-    #[inline]
-    pub fn new(class: u32, weight: f64) -> Self {
-        Self(u64::from((weight as f32).to_bits()) << 32 | u64::from(class << Self::CODE_BITS))
-    }
-
-    #[inline]
-    pub fn with_code(self, code: u8) -> Self {
-        Self(self.0 | u64::from(code))
-    }
-
-    #[inline]
-    pub fn code(self) -> usize {
-        self.0 as usize % (1 << Self::CODE_BITS)
-    }
-
-    #[inline]
-    pub fn class(self) -> usize {
-        (self.0 as u32 >> Self::CODE_BITS) as usize
-    }
-
-    #[inline]
-    pub fn weight(self) -> f64 {
-        f64::from(f32::from_bits((self.0 >> 32) as u32))
-    }
+pub struct Item {
+    /// Its class, as numbered at the node.
+    pub class: u32,
+    pub weight: f32,
 }
 
 /// The rows of a node: their weights, their classes, and the sums over them. Classes
@@ -47,12 +20,8 @@ impl PackedRow {
 pub struct Node {
     /// Row numbers, rising.
     pub rows: Vec<u32>,
-    /// Class of each row, as numbered here.
-    pub classes: Vec<u32>,
-    /// Weight of each row.
-    pub weights: Vec<f64>,
-    /// Class and weight of each row, for strategies that move them.
-    pub items: Vec<PackedRow>,
+    /// Class and weight of each row.
+    pub items: Vec<Item>,
     /// The classes present, in the order of their first rows.
     present: Vec<u32>,
     /// Weight of each class present: W_k.
@@ -80,23 +49,21 @@ impl Node {
     pub fn read(&mut self, rows: &[u32], labels: &[u32], weights: &[f64]) {
         self.rows.clear();
         self.rows.extend_from_slice(rows);
-        self.weights.clear();
-        self.weights
-            .extend(rows.iter().map(|&row| weights[row as usize]));
-        self.classes.clear();
         self.items.clear();
         self.present.clear();
         self.totals.clear();
-        for (&row, &weight) in rows.iter().zip(&self.weights) {
-            let class = labels[row as usize];
+        for &row in rows {
+            let (class, weight) = (labels[row as usize], weights[row as usize]);
             let number = &mut self.numbers[class as usize];
             if *number == ABSENT {
                 *number = self.present.len() as u32;
                 self.present.push(class);
                 self.totals.push(0.0);
             }
-            self.classes.push(*number);
-            self.items.push(PackedRow::new(*number, weight));
+            self.items.push(Item {
+                class: *number,
+                weight: weight as f32,
+            });
             self.totals[*number as usize] += weight;
         }
         for &class in &self.present {

@@ -15,16 +15,25 @@
 use std::ops::Range;
 
 use super::boost::LabelledRows;
-use super::frozen::{DenseBlock, FrozenNodes, FrozenTrees, LANES};
+use super::frozen::{DenseBlock, FrozenTrees, LANES};
 use super::sampling::RowSampler;
-use super::tree::Tree;
 use super::Params;
 use crate::data::Rows;
 use crate::metrics::TopLabelLoss;
 use crate::model::TopK;
 
 /// Of a block of fewer rows each goes through several trees side by side.
-const FEW_ROWS: usize = 4;
+const MIN_ROWS_SIDE_BY_SIDE: usize = 4;
+
+/// The leaf of a tree that a row is routed to.
+#[derive(Debug, Clone, Copy)]
+pub struct TreeLeaf {
+    /// Place among the rows scored.
+    pub row: usize,
+    pub tree: usize,
+    /// The node, among those of all trees.
+    pub leaf: u32,
+}
 
 /// Scores blocks of rows. Workspace for one thread.
 #[derive(Default)]
@@ -64,18 +73,22 @@ impl Predictor {
         }
     }
 
-    /// Computes the scores of the rows `which` by the trees `wanted`. `after` sees the scores of a
-    /// row (its place among them) after each tree (likewise), up to what all classes have in common.
+    /// Computes the scores of the rows `which` by the trees `wanted`. `visit` sees each leaf that
+    /// a row is routed to, and its scores so far, up to what all classes have in common.
     pub fn score(
         &mut self,
         trees: &FrozenTrees,
         wanted: Range<usize>,
         rows: &Rows<'_>,
-        which: Range<usize>,
-        mut after: impl FnMut(usize, usize, &[f64]),
+        which: impl ExactSizeIterator<Item = usize> + Clone,
+        mut visit: impl FnMut(TreeLeaf, &[f64]),
     ) {
         let k = self.n_classes;
-        let together = if which.len() < FEW_ROWS { 1 } else { LANES };
+        let together = if which.len() < MIN_ROWS_SIDE_BY_SIDE {
+            1
+        } else {
+            LANES
+        };
         self.block.fill(rows, which.clone(), together);
         self.scores.clear();
         self.scores.resize(which.len() * k, 0.0);
@@ -84,7 +97,7 @@ impl Predictor {
         let mut add = |row: usize, tree: usize, leaf: u32| {
             let scores = &mut self.scores[row * k..(row + 1) * k];
             trees.add(leaf, scores, &mut self.common[row]);
-            after(row, tree - wanted.start, scores);
+            visit(TreeLeaf { row, tree, leaf }, scores);
         };
         if together == 1 {
             for (row, values) in self.block.groups().enumerate() {
@@ -143,58 +156,54 @@ impl Votes {
 /// every tree was grown from all rows.
 pub fn slope(
     params: &Params,
-    trees: &[Tree],
+    trees: &FrozenTrees,
     learned: &LabelledRows<'_>,
     n_classes: usize,
 ) -> Option<f64> {
-    let n = learned.which.len();
+    let (n, n_trees) = (learned.which.len(), trees.nodes.roots.len());
     let width = learned.rows.n_cols();
     let sampler = RowSampler::new(learned.labels, n_classes, params.subsample, params.trim);
-    if sampler.takes_all() || trees.is_empty() || n_classes < 2 || width == 0 {
+    if sampler.takes_all() || n_trees == 0 || n_classes < 2 || width == 0 {
         return None;
     }
     let n_read = n
         .min(MAX_ROWS_READ)
         .min(MAX_VALUES_READ / n_classes.max(width));
     let places: Vec<usize> = (0..n_read).map(|i| i * n / n_read).collect();
-    let mut block = DenseBlock::default();
-    let numbers = places.iter().map(|&place| learned.which[place] as usize);
-    block.fill(&learned.rows, numbers, LANES);
-    let mut frozen = FrozenNodes::default();
-    frozen.freeze(trees.iter());
-    // Of all trees, and of those that the row was left out of.
-    let mut by_all = vec![0.0f32; n_read * n_classes];
-    let mut by_others = vec![0.0f32; n_read * n_classes];
+    // The scores by the trees that a row was left out of, and how many these are.
+    let mut by_others = vec![0.0; n_read * n_classes];
     let mut n_others = vec![0u32; n_read];
-    let (mut is_sampled, mut leaves) = (Vec::new(), Vec::new());
-    for (round, tree) in trees.iter().enumerate() {
-        sampler.mark(n, params.seed, round as u64, &mut is_sampled);
-        frozen.leaves_of_rows(round, &block, &mut leaves);
-        for (i, &node) in leaves.iter().enumerate() {
-            let leaf = tree.nodes[(node - frozen.roots[round]) as usize].feature;
-            let of_row = i * n_classes..(i + 1) * n_classes;
-            add_votes(tree, leaf as usize, &mut by_all[of_row.clone()]);
-            if !is_sampled[places[i]] {
-                add_votes(tree, leaf as usize, &mut by_others[of_row]);
-                n_others[i] += 1;
-            }
+    let (mut is_sampled, mut round) = (Vec::new(), None);
+    let mut predictor = Predictor::new(n_classes);
+    let which = places.iter().map(|&place| learned.which[place] as usize);
+    let add_left_out = |TreeLeaf { row, tree, leaf }, _: &[f64]| {
+        if round != Some(tree) {
+            sampler.mark(n, params.seed, tree as u64, &mut is_sampled);
+            round = Some(tree);
         }
-    }
-    let scale = (n_classes as f32 - 1.0).recip();
-    by_all.iter_mut().for_each(|score| *score *= scale);
+        if !is_sampled[places[row]] {
+            let scores = &mut by_others[row * n_classes..(row + 1) * n_classes];
+            trees.add(leaf, scores, &mut 0.0);
+            n_others[row] += 1;
+        }
+    };
+    predictor.score(trees, 0..n_trees, &learned.rows, which, add_left_out);
     let (mut own, mut left_out) = (Votes::default(), Votes::default());
-    for (i, &place) in places.iter().enumerate() {
-        if n_others[i] == 0 {
+    for (row, &place) in places.iter().enumerate() {
+        if n_others[row] == 0 {
             continue;
         }
-        let of_row = i * n_classes..(i + 1) * n_classes;
+        let of_row = row * n_classes..(row + 1) * n_classes;
         let label = learned.labels[place] as usize;
         let weight = f64::from(learned.importances[place]);
-        own.add(&by_all[of_row.clone()], label, weight);
-        let scale = scale * trees.len() as f32 / n_others[i] as f32;
-        let scores = &mut by_others[of_row];
-        scores.iter_mut().for_each(|score| *score *= scale);
-        left_out.add(scores, label, weight);
+        let add = |votes: &mut Votes, scores: &[f64], share: f64| {
+            let scale = 1.0 / (share * (n_classes as f64 - 1.0));
+            let scores = scores.iter().map(|score| (score * scale) as f32);
+            votes.add(&scores.collect::<Vec<f32>>(), label, weight);
+        };
+        add(&mut own, &predictor.scores[of_row.clone()], 1.0);
+        let share = f64::from(n_others[row]) / n_trees as f64;
+        add(&mut left_out, &by_others[of_row], share);
     }
     let (own_slope, left_out_slope) = (own.loss.slope()?, left_out.loss.slope()?);
     // 1 where all own rows are right, 0 where they are wrong a third as often as rows left out: the
@@ -202,13 +211,4 @@ pub fn slope(
     let by_heart = (1.0 - 3.0 * own.wrong / left_out.wrong.max(1e-9)).clamp(0.0, 1.0);
     let log = by_heart * left_out_slope.ln() + (1.0 - by_heart) * own_slope.ln();
     Some(log.exp())
-}
-
-/// Adds the votes of a leaf for a row, up to what all classes have in common.
-fn add_votes(tree: &Tree, leaf: usize, scores: &mut [f32]) {
-    let others = tree.leaves.others[leaf];
-    let (classes, votes) = tree.leaves.listed(leaf);
-    for (&class, &vote) in classes.iter().zip(votes) {
-        scores[class as usize] += vote - others;
-    }
 }

@@ -1,5 +1,5 @@
-//! Strategies over runs of rows of equal codes: [`RunScan`] for columns of any number of codes,
-//! [`SubsetSearch`] for categories.
+//! Scans over runs of rows of equal codes: for the best cut of a column of any number of codes, and
+//! for the best set of categories.
 //!
 //! A row of class c and weight w that is added to a side changes the side's sum of squared
 //! class weights by w (2 W_c + w), and the other side's by a sum kept alike. So adding a row is
@@ -12,218 +12,176 @@
 //! heaviest classes are tried, and each category against all others. A missing value is
 //! a category like any other. O(rows + categories log categories) per order tried.
 
-use super::columns::Coding;
-use super::node::{BestCut, ColumnSplit, Cut, Node, Subset};
+use std::ops::Range;
 
-/// A row of a node, on its own: what a scan needs to know of it.
+use super::cuts::Cuts;
+use super::node::{BestCut, ColumnSplit, Cut, Item, Node, Subset};
+
+/// What is known of the rows on one side.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Item {
-    pub weight: f64,
-    /// Its class, as numbered at the node.
-    pub class: u32,
-    pub code: u32,
+struct SideSums {
+    weight: f64,
+    /// Sum of the squared weights of their classes.
+    square: f64,
+    /// Sum of the weights of their classes times those of the classes at the node.
+    cross: f64,
 }
 
-impl Item {
-    /// Row `at` of `node`, of this code.
-    #[inline]
-    pub fn of(node: &Node, at: usize, code: u32) -> Self {
-        Self {
-            weight: node.weights[at],
-            class: node.classes[at],
-            code,
-        }
+/// Adds the `items` to a side one after the other, and stores its sums after each.
+/// `by_class` has the weight of each class on this side and on both.
+fn add_items(
+    items: &[Item],
+    by_class: &mut [[f64; 2]],
+    mut side: SideSums,
+    sides: &mut [SideSums],
+) -> SideSums {
+    for (item, after) in items.iter().zip(sides) {
+        let [here, both] = &mut by_class[item.class as usize];
+        let weight = f64::from(item.weight);
+        side.square += weight * (2.0 * *here + weight);
+        *here += weight;
+        side.cross += weight * *both;
+        side.weight += weight;
+        *after = side;
     }
+    side
+}
 
-    /// Score of the split of `node` into this row and all others.
-    #[inline]
-    pub fn score_alone(&self, node: &Node) -> f64 {
-        let (weight, all) = (self.weight, node.totals[self.class as usize]);
-        score(node, 1, weight, weight * weight, weight * all)
+/// The sum of the squared weights of the classes on the other side than that of `sums`.
+fn other_square(node: &Node, sums: SideSums) -> f64 {
+    node.square - 2.0 * sums.cross + sums.square
+}
+
+/// Score of the split of `node` into a side of so many rows and of these sums, and the rest; 0
+/// where one of them lacks the rows that it needs, or rounding leaves it no weight.
+#[inline]
+fn score(node: &Node, rows: usize, sums: SideSums) -> f64 {
+    let (other_rows, other) = (node.len() - rows, node.weight - sums.weight);
+    if rows.min(other_rows) < node.min_rows || sums.weight <= 0.0 || other <= 0.0 {
+        return 0.0;
     }
+    // A difference of large sums may leave more than there can be.
+    sums.square / sums.weight + other_square(node, sums).clamp(0.0, other * other) / other
+}
+
+/// Score of the split of `node` into the row of `item` and all others.
+#[inline]
+pub fn score_alone(node: &Node, item: Item) -> f64 {
+    let (weight, all) = (f64::from(item.weight), node.totals[item.class as usize]);
+    let (square, cross) = (weight * weight, weight * all);
+    let sums = SideSums {
+        weight,
+        square,
+        cross,
+    };
+    score(node, 1, sums)
 }
 
 /// Items of one code, side by side.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
-    pub code: u32,
-    from: usize,
-    to: usize,
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Run {
+    code: u32,
+    from: u32,
+    to: u32,
 }
 
 impl Run {
-    pub fn of<'a>(&self, items: &'a [Item]) -> &'a [Item] {
-        &items[self.from..self.to]
+    fn range(self) -> Range<usize> {
+        self.from as usize..self.to as usize
     }
 }
 
-/// One side of a split while rows are added to it, and with it the other.
-pub struct Side<'a> {
-    node: &'a Node,
-    /// W_k on this side.
-    by_class: &'a mut Vec<f64>,
-    /// W on this side.
-    pub weight: f64,
-    square: f64,
-    /// Sum over the classes of W_k here times W_k at the node.
-    cross: f64,
-    rows: usize,
-}
+/// A node of so many times fewer rows than the feature has codes is sorted by comparing: looking at
+/// every code would take longer.
+const MAX_CODES_PER_ROW: usize = 4;
 
-impl<'a> Side<'a> {
-    /// The empty side. `by_class` is a buffer, all zero.
-    pub fn new(node: &'a Node, by_class: &'a mut Vec<f64>) -> Self {
-        if by_class.len() < node.totals.len() {
-            by_class.resize(node.totals.len(), 0.0);
-        }
-        Self {
-            node,
-            by_class,
-            weight: 0.0,
-            square: 0.0,
-            cross: 0.0,
-            rows: 0,
-        }
-    }
-
-    #[inline]
-    pub fn add(&mut self, items: &[Item]) {
-        for item in items {
-            let before = &mut self.by_class[item.class as usize];
-            self.square += item.weight * (2.0 * *before + item.weight);
-            *before += item.weight;
-            self.cross += item.weight * self.node.totals[item.class as usize];
-            self.weight += item.weight;
-        }
-        self.rows += items.len();
-    }
-
-    /// Makes the buffer zero again, after `items` were added.
-    pub fn clear(&mut self, items: &[Item]) {
-        for item in items {
-            self.by_class[item.class as usize] = 0.0;
-        }
-    }
-
-    /// Score of the split into this side and the rest.
-    #[inline]
-    pub fn score(&self) -> f64 {
-        score(self.node, self.rows, self.weight, self.square, self.cross)
-    }
-}
-
-/// Score of the split of `node` into a side of these sums, as [`Side`] has them, and the rest; 0
-/// where one of them lacks the rows that it needs, or rounding leaves it no weight.
-#[inline]
-fn score(node: &Node, rows: usize, weight: f64, square: f64, cross: f64) -> f64 {
-    let (other_rows, other) = (node.len() - rows, node.weight - weight);
-    if rows.min(other_rows) < node.min_rows || weight <= 0.0 || other <= 0.0 {
-        return 0.0;
-    }
-    let other_square = node.square - 2.0 * cross + square;
-    // A difference of large sums may leave more than there can be.
-    square / weight + other_square.clamp(0.0, other * other) / other
-}
-
-/// Sorts rows into runs, those of one code in their order. Workspace for one thread.
-#[derive(Debug, Default)]
-pub struct SortedRuns {
-    /// The rows, sorted.
-    pub items: Vec<Item>,
-    /// Their codes, rising.
-    pub runs: Vec<Run>,
-    counts: Vec<u32>,
-    keys: Vec<u64>,
-}
-
-impl SortedRuns {
-    /// Sorts the rows of `node` by the codes that `code` returns, of which there are `n_codes`.
-    pub fn sort_rows(&mut self, node: &Node, n_codes: usize, code: impl Fn(u32) -> u32) {
-        let code = |at: usize| code(node.rows[at]);
-        self.sort(node.len(), n_codes, code, |at, code| {
-            Item::of(node, at, code)
-        });
-    }
-
-    /// Sorts `n` items by the codes that `code` returns, of which there are `n_codes`: by counting,
-    /// O(items + codes), or by comparing, O(items log items), where that is cheaper.
-    pub fn sort(
-        &mut self,
-        n: usize,
-        n_codes: usize,
-        code: impl Fn(usize) -> u32,
-        item: impl Fn(usize, u32) -> Item,
-    ) {
-        if n_codes > 4 * n {
-            self.keys.clear();
-            let key = |at| u64::from(code(at)) << 32 | at as u64;
-            self.keys.extend((0..n).map(key));
-            self.keys.sort_unstable();
-            let keys = self.keys.iter();
-            let sorted = keys.map(|&key| item(key as u32 as usize, (key >> 32) as u32));
-            collect(&mut self.items, &mut self.runs, sorted);
-            return;
-        }
-        self.counts.clear();
-        self.counts.resize(n_codes, 0);
-        for at in 0..n {
-            self.counts[code(at) as usize] += 1;
-        }
-        self.runs.clear();
-        let mut to = 0;
-        for (code, count) in (0..).zip(&mut self.counts) {
-            let from = to;
-            to += *count as usize;
-            if *count > 0 {
-                self.runs.push(Run { code, from, to });
-            }
-            *count = from as u32;
-        }
-        self.items.resize(n, Item::default());
-        for at in 0..n {
-            let code = code(at);
-            let to = &mut self.counts[code as usize];
-            self.items[*to as usize] = item(at, code);
-            *to += 1;
-        }
-    }
-}
-
-/// Stores the `sorted` items and their runs.
-fn collect(items: &mut Vec<Item>, runs: &mut Vec<Run>, sorted: impl Iterator<Item = Item>) {
-    items.clear();
-    runs.clear();
-    for item in sorted {
-        items.push(item);
-        let to = items.len();
-        match runs.last_mut() {
-            Some(run) if run.code == item.code => run.to = to,
-            _ => runs.push(Run {
-                code: item.code,
-                from: to - 1,
-                to,
-            }),
-        }
-    }
-}
-
-/// Finds splits by scanning runs. Workspace for one thread.
+/// Finds cuts by scanning runs. Workspace.
 #[derive(Debug, Default)]
 pub struct RunScan {
-    /// The rows in the order of a feature.
-    pub sorted: SortedRuns,
-    /// Weight by class on one side; zero between scans.
-    by_class: Vec<f64>,
-    /// Cuts above the code of rows without an item.
-    cuts_above: Vec<Cut>,
+    /// The rows, sorted by code, those of one code in their order.
+    items: Vec<Item>,
+    /// Their codes, rising.
+    runs: Vec<Run>,
+    /// Code of each row, before sorting.
+    codes: Vec<u32>,
+    counts: Vec<u32>,
+    keys: Vec<u64>,
+    /// Weight of each class on one side, 0 between scans, and at the node.
+    by_class: Vec<[f64; 2]>,
+    /// The sums of a side after each item.
+    sides: Vec<SideSums>,
+    cuts: Cuts,
     /// How often [`best_cut`](Self::best_cut) was called.
     #[cfg(test)]
     pub n_scans: usize,
 }
 
 impl RunScan {
-    /// The best cut of the rows sorted in [`Self::sorted`], where the highest code may be that
-    /// of missing values. Rows of `node` without an item all have the code `implicit`.
+    /// Prepares for scans at `node`.
+    pub fn enter(&mut self, node: &Node) {
+        self.by_class.clear();
+        let totals = node.totals.iter().map(|&total| [0.0, total]);
+        self.by_class.extend(totals);
+    }
+
+    /// Sorts `n` rows by the codes that `code` returns, of which there are `n_codes`: by counting,
+    /// O(rows + codes), or by comparing, O(rows log rows), where that is cheaper.
+    pub fn sort(
+        &mut self,
+        n: usize,
+        n_codes: usize,
+        code: impl Fn(usize) -> u32,
+        item: impl Fn(usize) -> Item,
+    ) {
+        self.items.resize(n, Item::default());
+        if n_codes > MAX_CODES_PER_ROW * n {
+            self.keys.clear();
+            let key = |at| u64::from(code(at)) << 32 | at as u64;
+            self.keys.extend((0..n).map(key));
+            self.keys.sort_unstable();
+            self.runs.clear();
+            for (at, (to, &key)) in (0..).zip(self.items.iter_mut().zip(&self.keys)) {
+                *to = item(key as u32 as usize);
+                let code = (key >> 32) as u32;
+                match self.runs.last_mut() {
+                    Some(run) if run.code == code => run.to = at + 1,
+                    _ => self.runs.push(Run {
+                        code,
+                        from: at,
+                        to: at + 1,
+                    }),
+                }
+            }
+            return;
+        }
+        self.counts.clear();
+        self.counts.resize(n_codes, 0);
+        self.codes.clear();
+        self.codes.extend((0..n).map(|at| {
+            let code = code(at);
+            self.counts[code as usize] += 1;
+            code
+        }));
+        self.runs.resize(n_codes, Run::default());
+        let (mut n_runs, mut from) = (0, 0);
+        // All are written and those of a row are kept: no branch that could be mispredicted.
+        for (code, count) in (0..).zip(&mut self.counts) {
+            let to = from + *count;
+            self.runs[n_runs] = Run { code, from, to };
+            n_runs += usize::from(*count > 0);
+            *count = from;
+            from = to;
+        }
+        self.runs.truncate(n_runs);
+        for (at, &code) in self.codes.iter().enumerate() {
+            let to = &mut self.counts[code as usize];
+            self.items[*to as usize] = item(at);
+            *to += 1;
+        }
+    }
+
+    /// The best cut of the rows that were sorted, where the highest code may be that of missing
+    /// values. Rows of `node` that were not among them all have the code `implicit`.
     pub fn best_cut(
         &mut self,
         node: &Node,
@@ -234,144 +192,144 @@ impl RunScan {
         {
             self.n_scans += 1;
         }
-        let SortedRuns { items, runs, .. } = &self.sorted;
-        let (runs, missing_run) = match runs.split_last() {
-            Some((last, runs)) if Some(last.code) == missing => (runs, Some(last)),
-            _ => (&runs[..], None),
-        };
-        let implicit = implicit.filter(|_| items.len() < node.len());
-        let (below, above) = match implicit {
-            Some(implicit) => runs.split_at(runs.partition_point(|run| run.code < implicit)),
-            None => (runs, &runs[..0]),
-        };
+        let has_missing = missing.is_some() && self.runs.last().map(|run| run.code) == missing;
+        let n_runs = self.runs.len() - usize::from(has_missing);
+        let runs = &self.runs[..n_runs];
+        let n_values = runs.last().map_or(0, |run| run.to as usize);
+        let implicit = implicit.filter(|_| self.items.len() < node.len());
+        let n_below = implicit.map_or(n_runs, |code| runs.partition_point(|run| run.code < code));
+        let (below, above) = runs.split_at(n_below);
+        let n_items_below = below.last().map_or(0, |run| run.to as usize);
+        let codes = below.iter().map(|run| run.code).chain(implicit);
+        let codes = codes.chain(above.iter().map(|run| run.code));
+        self.cuts.set_codes(codes, n_below);
+        let size = self.sides.len().max(self.items.len());
+        self.sides.resize(size, SideSums::default());
+        // The rows above are added from the right, so that those of the code `implicit` never are.
+        self.items[n_items_below..n_values].reverse();
         let mut best = BestCut::new(node);
-        let n_sides = 1 + usize::from(missing_run.is_some());
-        for missing_left in [false, true].into_iter().take(n_sides) {
-            let cut =
-                |score: f64, left_weight: f64, last_left: u32, first_right: Option<u32>| Cut {
-                    score,
-                    last_left,
-                    first_right,
-                    missing_left: missing_run.map(|_| missing_left),
-                    left_weight,
-                };
-            let on_left = missing_run.filter(|_| missing_left);
-            let on_right = missing_run.filter(|_| !missing_left);
-            let mut left = Side::new(node, &mut self.by_class);
-            on_left.inspect(|run| left.add(run.of(items)));
+        for missing_left in [false, true] {
+            if missing_left && !has_missing {
+                break;
+            }
+            let (values, missing_items) = self.items.split_at(n_values);
+            let (items_below, items_above) = values.split_at(n_items_below);
+            let (by_class, sides) = (&mut self.by_class, &mut self.sides);
+            let (mut start, mut n_before) = (SideSums::default(), 0);
+            if missing_left {
+                start = add_items(missing_items, by_class, start, sides);
+                n_before = missing_items.len();
+            }
+            add_items(items_below, by_class, start, sides);
             for (at, run) in below.iter().enumerate() {
-                left.add(run.of(items));
-                let first_right = below.get(at + 1).map(|run| run.code).or(implicit);
-                if first_right.is_some() || on_right.is_some() {
-                    best.offer(cut(left.score(), left.weight, run.code, first_right));
+                let to = run.to as usize;
+                set_cut(&mut self.cuts, node, at, n_before + to, sides[to - 1]);
+            }
+            clear(by_class, &self.items);
+            if implicit.is_some() {
+                let (mut sums, mut n_right) = (SideSums::default(), 0);
+                if !missing_left {
+                    sums = add_items(missing_items, by_class, sums, sides);
+                    n_right = missing_items.len();
                 }
+                let n_missing = n_right;
+                add_items(items_above, by_class, sums, sides);
+                for (at, run) in above.iter().enumerate().rev() {
+                    set_cut(&mut self.cuts, node, n_below + at + 1, n_right, sums);
+                    n_right = n_missing + (n_values - run.from as usize);
+                    sums = sides[n_values - run.from as usize - 1];
+                }
+                set_cut(&mut self.cuts, node, n_below, n_right, sums);
+                clear(by_class, &self.items);
             }
-            left.clear(items);
-            let Some(implicit) = implicit else {
-                continue;
-            };
-            // From the right, so that the rows without an item never have to be added; but offered
-            // from the left, as of equals the lowest wins.
-            let mut right = Side::new(node, &mut self.by_class);
-            self.cuts_above.clear();
-            if let Some(run) = on_right {
-                right.add(run.of(items));
-                let last_left = above.last().map_or(implicit, |run| run.code);
-                let weight = node.weight - right.weight;
-                self.cuts_above
-                    .push(cut(right.score(), weight, last_left, None));
-            }
-            for (at, run) in above.iter().enumerate().rev() {
-                right.add(run.of(items));
-                let last_left = if at > 0 { above[at - 1].code } else { implicit };
-                let weight = node.weight - right.weight;
-                self.cuts_above
-                    .push(cut(right.score(), weight, last_left, Some(run.code)));
-            }
-            self.cuts_above
-                .iter()
-                .rev()
-                .for_each(|&cut| best.offer(cut));
-            right.clear(items);
+            let is_left = has_missing.then_some(missing_left);
+            self.cuts.offer(node, is_left, &mut best);
         }
         best.cut
     }
 }
 
-/// Orders tried: by the shares of so many of the heaviest classes.
-const ORDERS: usize = 4;
-
-/// Finds splits by sets of categories. Workspace for one thread.
-#[derive(Debug, Default)]
-pub struct SubsetSearch {
-    sorted: SortedRuns,
-    /// Weight by class on one side; zero between searches.
-    by_class: Vec<f64>,
+/// Sets cut `at`, of which one side has so many rows and these `sums`.
+fn set_cut(cuts: &mut Cuts, node: &Node, at: usize, n_rows: usize, sums: SideSums) {
+    let other_square = other_square(node, sums);
+    cuts.set(at, n_rows, [sums.weight, sums.square, other_square]);
 }
 
-impl SubsetSearch {
-    pub fn best_split(
-        &mut self,
-        node: &Node,
-        codes: &[u8],
-        coding: &Coding,
-    ) -> Option<ColumnSplit> {
-        let code = |row: u32| u32::from(codes[row as usize]);
-        self.sorted.sort_rows(node, coding.n_codes(), code);
-        best_subset(node, &self.sorted, &mut self.by_class)
+/// Makes the weights of one side zero again, after `items` were added.
+fn clear(by_class: &mut [[f64; 2]], items: &[Item]) {
+    if items.len() > by_class.len() {
+        by_class.iter_mut().for_each(|[here, _]| *here = 0.0);
+    } else {
+        for item in items {
+            by_class[item.class as usize][0] = 0.0;
+        }
     }
 }
 
-/// The best split of the `sorted` rows. The lighter side is on the left: a category that was not
-/// there then goes with the heavier one.
-fn best_subset(node: &Node, sorted: &SortedRuns, by_class: &mut Vec<f64>) -> Option<ColumnSplit> {
-    let SortedRuns { items, runs, .. } = sorted;
-    let mut all = Subset::default();
-    runs.iter().for_each(|run| all.insert(run.code));
-    let mut best: Option<(f64, Subset)> = None;
-    let mut try_prefixes = |order: &[Run]| {
-        let (mut side, mut codes) = (Side::new(node, by_class), Subset::default());
-        for run in order {
-            side.add(run.of(items));
-            codes.insert(run.code);
-            let to_beat = best.map_or(node.score(), |(score, _)| score) + node.tolerance();
-            if side.score() > to_beat {
-                let is_lighter = 2.0 * side.weight <= node.weight;
-                let left = if is_lighter {
-                    codes
-                } else {
-                    all.without(&codes)
-                };
-                best = Some((side.score(), left));
-            }
-        }
-        order.iter().for_each(|run| side.clear(run.of(items)));
-    };
-    let mut ranked: Vec<(f64, Run)> = Vec::with_capacity(runs.len());
-    for class in heaviest_classes(node) {
-        ranked.clear();
-        ranked.extend(runs.iter().map(|run| {
-            let (mut own, mut all) = (0.0, 0.0);
-            for item in run.of(items) {
-                all += item.weight;
-                if item.class == class {
-                    own += item.weight;
+/// Orders tried: by the shares of so many of the heaviest classes.
+const MAX_ORDERS: usize = 4;
+
+impl RunScan {
+    /// The best split of the rows that were sorted by sets of categories. The lighter side is on
+    /// the left: a category that was not there then goes with the heavier one.
+    pub fn best_subset(&mut self, node: &Node) -> Option<ColumnSplit> {
+        let (items, runs) = (&self.items, &self.runs);
+        let (by_class, sides) = (&mut self.by_class, &mut self.sides);
+        sides.resize(sides.len().max(items.len()), SideSums::default());
+        let mut all = Subset::default();
+        runs.iter().for_each(|run| all.insert(run.code));
+        let mut best: Option<(f64, Subset)> = None;
+        let mut try_prefixes = |order: &[Run]| {
+            let (mut side, mut n_rows) = (SideSums::default(), 0);
+            let mut codes = Subset::default();
+            for run in order {
+                let of_run = &items[run.range()];
+                side = add_items(of_run, by_class, side, sides);
+                n_rows += of_run.len();
+                codes.insert(run.code);
+                let to_beat = best.map_or(node.score(), |(score, _)| score) + node.tolerance();
+                let found = score(node, n_rows, side);
+                if found > to_beat {
+                    let is_lighter = 2.0 * side.weight <= node.weight;
+                    let left = if is_lighter {
+                        codes
+                    } else {
+                        all.without(&codes)
+                    };
+                    best = Some((found, left));
                 }
             }
-            (own / all, *run)
-        }));
-        ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-        let order: Vec<Run> = ranked.iter().map(|&(_, run)| run).collect();
-        try_prefixes(&order[..order.len().saturating_sub(1)]);
+            order
+                .iter()
+                .for_each(|run| clear(by_class, &items[run.range()]));
+        };
+        let mut ranked: Vec<(f64, Run)> = Vec::with_capacity(runs.len());
+        for class in heaviest_classes(node) {
+            ranked.clear();
+            ranked.extend(runs.iter().map(|run| {
+                let (mut own, mut all) = (0.0, 0.0);
+                for item in &items[run.range()] {
+                    let weight = f64::from(item.weight);
+                    all += weight;
+                    if item.class == class {
+                        own += weight;
+                    }
+                }
+                (own / all, *run)
+            }));
+            ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+            let order: Vec<Run> = ranked.iter().map(|&(_, run)| run).collect();
+            try_prefixes(&order[..order.len().saturating_sub(1)]);
+        }
+        runs.chunks(1).for_each(try_prefixes);
+        best.map(|(score, left)| ColumnSplit::Subset { score, left })
     }
-    runs.chunks(1).for_each(try_prefixes);
-    best.map(|(score, left)| ColumnSplit::Subset { score, left })
 }
 
-/// The classes of the most weight, at most [`ORDERS`]; of two the first will do.
+/// The classes of the most weight, at most [`MAX_ORDERS`]; of two the first will do.
 fn heaviest_classes(node: &Node) -> Vec<u32> {
     let mut classes: Vec<u32> = (0..node.totals.len() as u32).collect();
     classes.sort_by(|&a, &b| node.totals[b as usize].total_cmp(&node.totals[a as usize]));
-    classes.truncate(if classes.len() == 2 { 1 } else { ORDERS });
+    classes.truncate(if classes.len() == 2 { 1 } else { MAX_ORDERS });
     classes
 }

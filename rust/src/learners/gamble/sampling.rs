@@ -12,7 +12,7 @@ use crate::simd::dispatched;
 /// How far below the greatest a log weight counts. Plain weights stay above 0, so that no
 /// leaf is without weight, and their squares too; in single precision they keep all its
 /// digits.
-const DEEPEST: f64 = 80.0;
+const MAX_LOG_BELOW: f64 = 80.0;
 
 dispatched! {
     /// e^(log - highest) for each of the logs, none of which is above the highest, rounded to
@@ -37,7 +37,7 @@ dispatched! {
             series
         };
         for (plain, log) in plain.iter_mut().zip(logs) {
-            let x = (log - highest).max(-DEEPEST);
+            let x = (log - highest).max(-MAX_LOG_BELOW);
             let shifted = x * std::f64::consts::LOG2_E + ROUND;
             let n = shifted - ROUND;
             let r = (x - n * LN_2[0]) - n * LN_2[1];
@@ -286,7 +286,7 @@ mod tests {
         let mut plain = vec![0.0; logs.len()];
         exp_below(&logs, 0.0, &mut plain);
         for (log, plain) in logs.iter().zip(plain) {
-            let expected = log.max(-DEEPEST).exp();
+            let expected = log.max(-MAX_LOG_BELOW).exp();
             assert!(
                 (plain / expected - 1.0).abs() < 1e-7,
                 "{log}: {plain} {expected}"

@@ -8,7 +8,7 @@ mod traversal;
 mod wide;
 
 use super::boost::{Examples, LabelledRows};
-use super::columns::{Coding, Columns};
+use super::columns::{Coding, Columns, Storage};
 use super::node::Node;
 use super::{Algorithm, Gamble, Params, Splits};
 use crate::control::Control;
@@ -51,7 +51,7 @@ struct Table {
 
 impl Table {
     /// Rows of one column of these `values`, all of weight 1.
-    fn of_column(values: &[f32], labels: &[u32], n_classes: usize) -> Self {
+    fn from_column(values: &[f32], labels: &[u32], n_classes: usize) -> Self {
         Self {
             values: values.to_vec(),
             width: 1,
@@ -128,10 +128,13 @@ impl Table {
     /// All rows as one node.
     fn node(&self, min_rows: usize) -> Node {
         let rows: Vec<u32> = (0..self.labels.len() as u32).collect();
-        let weights: Vec<f64> = self.weights.iter().map(|&w| f64::from(w)).collect();
         let mut node = Node::new(self.n_classes, min_rows);
-        node.read(&rows, &self.labels, &weights);
+        node.read(&rows, &self.labels, &self.weights());
         node
+    }
+
+    fn weights(&self) -> Vec<f64> {
+        self.weights.iter().map(|&w| f64::from(w)).collect()
     }
 }
 
@@ -139,5 +142,18 @@ impl Table {
 fn coding(values: &[f32], splits: Splits, categorical: bool) -> Coding {
     let present: Vec<f32> = values.iter().copied().filter(|v| *v != 0.0).collect();
     let zeros = values.len() - present.len();
-    Coding::of(0, &present, zeros, splits, categorical).unwrap()
+    Coding::new(0, present.into_iter(), zeros, splits, categorical).unwrap()
+}
+
+/// The code that row `row` has in column `column`.
+fn code(columns: &Columns, column: usize, row: usize) -> u32 {
+    match &columns.columns[column].storage {
+        Storage::Small(codes) => u32::from(codes[row]),
+        Storage::Large(codes) => codes[row],
+        Storage::Sparse { zero } => {
+            let mut entries = columns.entries_of_row(row).iter();
+            let entry = entries.find(|&&(other, _)| other as usize == column);
+            entry.map_or(*zero, |&(_, code)| code)
+        }
+    }
 }

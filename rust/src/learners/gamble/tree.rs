@@ -120,7 +120,7 @@ pub fn push_votes(
 
 /// The least share of wrong answers that a tree's weight is worked out from: one without
 /// any would weigh infinitely much.
-const LEAST_WRONG: f64 = 1e-10;
+const MIN_SHARE_WRONG: f64 = 1e-10;
 
 /// The class of the most weight, of equals the first.
 pub fn heaviest(by_class: &[(u32, f64)]) -> u32 {
@@ -157,7 +157,7 @@ pub fn share_wrong<'a>(
 /// beta; none where the tree is no better than chance.
 pub fn samme_vote(wrong: f64, n_classes: usize) -> Option<f64> {
     let others = n_classes as f64 - 1.0;
-    let wrong = wrong.max(LEAST_WRONG);
+    let wrong = wrong.max(MIN_SHARE_WRONG);
     let alpha = ((1.0 - wrong) / wrong).ln() + others.ln();
     (alpha > 1e-9).then(|| others * others / (others + 1.0) * alpha)
 }
@@ -257,17 +257,6 @@ record!(Tree {
 });
 
 impl Tree {
-    /// The node of each leaf.
-    pub fn nodes_of_leaves(&self) -> Vec<u32> {
-        let mut of_leaves = vec![0; self.leaves.count()];
-        for (id, node) in (0..).zip(&self.nodes) {
-            if node.is_leaf() {
-                of_leaves[node.feature as usize] = id;
-            }
-        }
-        of_leaves
-    }
-
     /// Adds a node that `split` divides, by values and no longer by codes.
     pub fn push_split(&mut self, columns: &Columns, split: &Split, left: u32) {
         let column = &columns.columns[split.column as usize];

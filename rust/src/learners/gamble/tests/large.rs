@@ -4,7 +4,6 @@
 use rand::RngExt;
 
 use super::super::boost::boost;
-use super::super::columns::Storage;
 use super::super::sampling::generator;
 use super::splits::strategies_agree;
 use super::*;
@@ -55,7 +54,7 @@ fn large(columns: &Columns, n_rows: usize) -> Columns {
     large.dense = (0..columns.columns.len() as u32).collect();
     large.sparse.clear();
     for (at, column) in large.columns.iter_mut().enumerate() {
-        let codes = (0..n_rows).map(|row| columns.code(at, row)).collect();
+        let codes = (0..n_rows).map(|row| code(columns, at, row)).collect();
         column.storage = Storage::Large(codes);
     }
     large

@@ -115,7 +115,7 @@ proptest! {
 
 #[test]
 fn a_tree_that_leads_back_is_refused() {
-    let table = Table::of_column(
+    let table = Table::from_column(
         &(0..8u8).map(f32::from).collect::<Vec<_>>(),
         &(0..8).collect::<Vec<_>>(),
         8,
@@ -137,7 +137,7 @@ fn zero_is_a_value_like_any_other() {
     // Of equals the lowest threshold wins, also where the column is kept as entries.
     let values: Vec<f32> = [0, 0, 0, 0, 0, 0, 0, 1, 2, 3].map(|v| v as f32).to_vec();
     let threshold = |shift: f32| {
-        let table = Table::of_column(
+        let table = Table::from_column(
             &values.iter().map(|value| value + shift).collect::<Vec<_>>(),
             &[1, 1, 1, 2, 1, 0, 2, 0, 1, 0],
             3,
@@ -197,7 +197,7 @@ fn wide_sparse_rows_sample_among_the_columns_that_they_have() {
 #[test]
 fn of_two_classes_it_is_gentle_adaboost() {
     let n = 40u16;
-    let table = Table::of_column(
+    let table = Table::from_column(
         &(0..n).map(|i| f32::from(i * 17 % 40)).collect::<Vec<_>>(),
         &(0..n)
             .map(|i| u32::from((i * 17 % 40) / 7 % 2))
@@ -239,7 +239,7 @@ fn of_two_classes_it_is_gentle_adaboost() {
 
 #[test]
 fn ranges_of_trees_add_up_to_the_committee() {
-    let table = Table::of_column(
+    let table = Table::from_column(
         &(0..30u8).map(|i| f32::from(i * 7 % 30)).collect::<Vec<_>>(),
         &(0..30).map(|i| i * 7 % 30 / 10).collect::<Vec<_>>(),
         3,

@@ -19,7 +19,7 @@ fn noisy(n: usize, n_classes: usize) -> Table {
         0 => random.random_range(0..n_classes as u32) as f32,
         _ => label as f32,
     });
-    Table::of_column(&values.collect::<Vec<f32>>(), &labels, n_classes)
+    Table::from_column(&values.collect::<Vec<f32>>(), &labels, n_classes)
 }
 
 /// Numbers of rounds run and kept, by the errors of the rounds.
@@ -107,7 +107,7 @@ fn a_sample_of_no_row_is_all_rows() {
         subsample: 1e-9,
         ..paper()
     };
-    for tree in Table::of_column(&[0.0, 1.0], &[0, 1], 2)
+    for tree in Table::from_column(&[0.0, 1.0], &[0, 1], 2)
         .learn(params, 1)
         .trees
     {
@@ -119,7 +119,7 @@ fn a_sample_of_no_row_is_all_rows() {
 /// 6 and -3, and f / (K - 1) is 3 and -1.5.
 #[test]
 fn rows_that_the_tree_was_not_grown_from_gain_little_weight() {
-    let table = Table::of_column(&[0.0, 1.0, 0.0, 0.0], &[0, 1, 0, 2], 3);
+    let table = Table::from_column(&[0.0, 1.0, 0.0, 0.0], &[0, 1, 0, 2], 3);
     let columns = table.columns(&paper());
     let mut weights = Weights::new(table.weights.iter().copied());
     let mut grower = Grower::new(&paper(), 1, 3);
@@ -174,7 +174,7 @@ fn samme_stops_after_a_tree_without_errors() {
         algorithm: Algorithm::Samme,
         ..paper()
     };
-    let model = Table::of_column(&[0.0, 1.0, 2.0], &[0, 1, 2], 3).learn(params, 1);
+    let model = Table::from_column(&[0.0, 1.0, 2.0], &[0, 1, 2], 3).learn(params, 1);
     assert_eq!(model.trees.len(), 1);
 }
 
@@ -224,7 +224,7 @@ fn a_tree_of_few_leaves_is_the_beginning_of_one_of_many() {
 #[test]
 fn reports_and_summary_are_in_shares_of_the_weight() {
     // Two rows of each class to the left, one to the right.
-    let mut table = Table::of_column(&[0.0, 0.0, 0.0, 1.0], &[0, 0, 1, 2], 3);
+    let mut table = Table::from_column(&[0.0, 0.0, 0.0, 1.0], &[0, 0, 1, 2], 3);
     table.weights = vec![2.0, 2.0, 4.0, 8.0];
     let params = Params {
         n_estimators: 2,
@@ -266,7 +266,7 @@ fn a_column_that_no_split_divides_evenly_makes_no_path_as_long_as_the_tree_has_l
         subsample: 1.0,
         ..Params::default()
     };
-    let model = Table::of_column(&values, &labels, 2).learn(params, 1);
+    let model = Table::from_column(&values, &labels, 2).learn(params, 1);
     let depths: Vec<u32> = model.reports()[0].get("depth").unwrap();
     assert!(depths.len() > 1000);
     assert!(depths.iter().all(|&depth| depth <= 512));

@@ -2,11 +2,10 @@
 
 use proptest::prelude::*;
 
-use super::super::columns::Storage;
+use super::super::cuts::Histogram;
 use super::super::grow::{SplitFinder, TrainingSet};
 use super::super::node::{BestSplit, ColumnSplit, Cut, Rule, Split};
 use super::super::run_scan::RunScan;
-use super::super::small_feature::{Histogram, SortedScan};
 use super::*;
 
 /// Rows of few different values, some of them missing, some columns mostly zero.
@@ -94,7 +93,7 @@ pub(super) fn best_split(table: &Table, columns: &Columns, min_rows: usize) -> O
     let training_set = TrainingSet {
         columns,
         labels: &table.labels,
-        weights: &node.weights,
+        weights: &table.weights(),
         seed: (0, 0),
         control: &Control::new(0),
     };
@@ -107,12 +106,12 @@ pub(super) fn goes_left(table: &Table, columns: &Columns, split: &Split) -> Vec<
         .map(|row| {
             split
                 .rule
-                .goes_left(columns.code(split.column as usize, row))
+                .goes_left(code(columns, split.column as usize, row))
         })
         .collect()
 }
 
-/// A histogram, sums over sorted rows, runs sorted in two ways: the same cut of every column.
+/// A histogram, and runs sorted in two ways: the same cut of every column.
 pub(super) fn strategies_agree(table: &Table, min_rows: usize) {
     let node = table.node(min_rows);
     for at in 0..table.width {
@@ -123,23 +122,20 @@ pub(super) fn strategies_agree(table: &Table, min_rows: usize) {
         let (n_codes, missing) = (coding.n_codes(), coding.missing_code());
         assert!(n_codes <= 256);
         let mut scan = RunScan::default();
-        let code = |row: u32| u32::from(codes[row as usize]);
-        scan.sorted.sort_rows(&node, n_codes, code);
+        scan.enter(&node);
+        let code = |at: usize| u32::from(codes[at]);
+        let item = |at: usize| node.items[at];
+        scan.sort(node.len(), n_codes, code, item);
         let scanned = scan.best_cut(&node, missing, None);
         // So many that they are sorted by comparing.
-        scan.sorted.sort_rows(&node, usize::MAX, code);
+        scan.sort(node.len(), usize::MAX, code, item);
         assert_eq!(scan.best_cut(&node, missing, None), scanned);
-        let summed = [
-            Histogram::default().best_cut(&node, &codes, &coding),
-            SortedScan::default().best_cut(&node, &codes, &coding),
-        ];
-        for summed in summed {
-            assert_eq!(scanned.is_some(), summed.is_some());
-            if let (Some(a), Some(b)) = (scanned, summed) {
-                let of = |cut: Cut| (cut.last_left, cut.first_right, cut.missing_left);
-                assert_eq!(of(a), of(b));
-                assert!((a.score - b.score).abs() < 1e-9 * node.weight);
-            }
+        let summed = Histogram::default().best_cut(&node, &codes, &coding);
+        assert_eq!(scanned.is_some(), summed.is_some());
+        if let (Some(a), Some(b)) = (scanned, summed) {
+            let of = |cut: Cut| (cut.last_left, cut.first_right, cut.missing_left);
+            assert_eq!(of(a), of(b));
+            assert!((a.score - b.score).abs() < 1e-9 * node.weight);
         }
     }
 }
@@ -211,7 +207,6 @@ proptest! {
             n_classes: 7,
         };
         let columns = table.columns(&paper());
-        prop_assume!(columns.are_binary);
         let node = table.node(min_rows);
         let expected = best_by_trying(&table, min_rows);
         let found = best_split(&table, &columns, min_rows);
@@ -291,7 +286,7 @@ proptest! {
 #[test]
 fn too_many_categories_are_refused() {
     let values: Vec<f32> = (0..300u16).map(f32::from).collect();
-    let error = Coding::of(3, &values[1..], 1, Splits::Binned, true).unwrap_err();
+    let error = Coding::new(3, values[1..].iter().copied(), 1, Splits::Binned, true).unwrap_err();
     assert!(
         error.to_string().contains("column 3 has 300 categories"),
         "{error}"
@@ -412,14 +407,12 @@ fn every_storage_gives_the_codes_back() {
             n_classes: 1,
         };
         let columns = table.columns(&paper());
-        assert_eq!(columns.are_binary, width == 1);
-        assert_eq!(columns.rows_with_entry(0).is_some(), width == 1);
         let is_sparse = |at: &usize| matches!(columns.columns[*at].storage, Storage::Sparse { .. });
         assert!((0..width).filter(is_sparse).eq(0..width.min(3)));
         for (at, column) in columns.columns.iter().enumerate() {
             for row in 0..n {
                 let expected = column.coding.code(value(row, at));
-                assert_eq!(columns.code(at, row), expected, "row {row}, column {at}");
+                assert_eq!(code(&columns, at, row), expected, "row {row}, column {at}");
             }
         }
     }

@@ -90,7 +90,7 @@ fn rows_side_by_side_get_what_each_gets_alone() {
                 for trees in [2..11, 4..6, 5..6] {
                     let mut predictor = Predictor::new(table.n_classes);
                     let (frozen, rows) = (FrozenTrees::new(&model.trees), table.rows());
-                    predictor.score(&frozen, trees.clone(), &rows, 0..n_rows, |_, _, _| {});
+                    predictor.score(&frozen, trees.clone(), &rows, 0..n_rows, |_, _| {});
                     assert_eq!(predictor.scores, scores(&model.trees[trees], &table));
                 }
             }
@@ -126,7 +126,7 @@ fn features_of_any_number_are_found() {
         for n_rows in [1, 100] {
             let mut predictor = Predictor::new(table.n_classes);
             let (frozen, rows) = (FrozenTrees::new(&wide), table.rows());
-            predictor.score(&frozen, 0..wide.len(), &rows, 0..n_rows, |_, _, _| {});
+            predictor.score(&frozen, 0..wide.len(), &rows, 0..n_rows, |_, _| {});
             assert_eq!(predictor.scores, expected[..n_rows * table.n_classes]);
         }
     }

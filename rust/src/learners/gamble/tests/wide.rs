@@ -4,6 +4,7 @@ use rand::RngExt;
 
 use super::super::frozen::check_memory;
 use super::super::node::BestSplit;
+use super::super::run_scan::RunScan;
 use super::super::sampling::{generator, SampledFeatures};
 use super::super::sparse_splitter::SparseSplitter;
 use super::splits::{best_split, goes_left, score};
@@ -55,14 +56,15 @@ fn columns_of_one_entry_are_scanned_only_where_they_may_be_the_best() {
     ] {
         let (columns, node) = (table.columns(&paper()), table.node(1));
         assert_eq!(columns.sparse.len(), 200 * 21);
-        let mut splitter = SparseSplitter::default();
+        let (mut splitter, mut scan) = (SparseSplitter::default(), RunScan::default());
+        scan.enter(&node);
         for _ in 0..2 {
-            splitter.run_scan.n_scans = 0;
+            scan.n_scans = 0;
             let mut best = BestSplit::new(&node);
-            splitter.find(&node, &columns, ALL, &mut best);
+            splitter.find(&node, &columns, ALL, &mut scan, &mut best);
             assert!(best.get().is_some());
             // The 200 columns that two rows share, and hardly any of the 4000 others.
-            let n_scans = splitter.run_scan.n_scans;
+            let n_scans = scan.n_scans;
             assert!((200..250).contains(&n_scans), "{n_scans} scans");
         }
     }
