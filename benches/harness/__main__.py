@@ -32,7 +32,7 @@ def arguments():
         help="no more rows than these, to see that everything runs; nothing is recorded",
     )
     parser.add_argument(
-        "--limit", type=float, default=900, metavar="SECONDS", help="end a run that takes longer"
+        "--limit", type=float, metavar="SECONDS", help="end a run that takes longer"
     )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at the same time")
     parser.add_argument("--again", action="store_true", help="run what is known, too")
@@ -75,8 +75,9 @@ def main():
         runs = []
         if not args.write:
             here = [case for case in cases if not is_absent(module, case)]
+            limit = args.limit or getattr(module, "LIMIT", 900)
             log = Log(LOGS / f"{name}{'-few' if args.rows else ''}.jsonl")
-            runs = run_all(here, log, environments, args.limit, args.again, args.jobs)
+            runs = run_all(here, log, environments, limit, args.again, args.jobs)
             failed += [run for run in runs if "failed" in run]
         rows = list(summarized(runs, getattr(module, "summarize", medians)))
         if args.rows:

@@ -7,6 +7,7 @@ A subject is a module of ``subjects/`` with
 - ``measure(case)``: the measures of a case by their names, unless a program's adapter has them;
   of a case that has several rows, ``{"rows": {name: measures}}``;
 - ``needs(case)``: the data sets of a case, unless its task is the only one;
+- ``LIMIT``: the seconds after which a run is ended, unless 900;
 - ``summarize(runs)``: a row's measures from those of its seeds, unless the median is meant;
 - ``table(record, argument)`` and ``pictures(record)``: what pages show, if they do.
 """

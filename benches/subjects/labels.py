@@ -9,6 +9,7 @@ from harness.data import AMAZON
 from harness.pages import fill, markdown
 
 TITLE = "Very many labels, training on two threads, prediction on one"
+LIMIT = 3600
 SETS = (
     *("wordnet-hypernyms", "onet-titles", "bibtex", "makupalat", "delicious"),
     "stackex-cooking",

@@ -15,6 +15,7 @@ from papers import gamble, ldsm, lomtree, recall_tree
 from papers.statements import DEFAULT, Found
 
 TITLE = "Statements of the papers: mean over the seeds, standard error"
+LIMIT = 7200
 PAPERS = {
     "LdSM (AISTATS 2020)": ldsm.ITEMS,
     "GAMBLE (SDM 2007)": gamble.ITEMS,
