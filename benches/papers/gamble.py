@@ -175,15 +175,19 @@ SIZE_OF_TREES = Item(
     (
         *(
             Line(
-                *("Figure 2", f"{n} leaves: error % after 10, 100, 600, 1000 rounds"),
-                *(str(n), "(plot)"),
+                "Figure 2",
+                f"{n} leaves: error % after 10, 100, 600, 1000 rounds",
+                str(n),
+                "(plot)",
             )
             for n in (2, 14)
         ),
         Claim("Figure 2", "stumps need many more rounds than 14 leaves", "gain"),
         Line(
-            *("Figure 2", "10, 12 and 14 leaves after 600 rounds: largest difference"),
-            *("spread", "almost the same"),
+            "Figure 2",
+            "10, 12 and 14 leaves after 600 rounds: largest difference",
+            "spread",
+            "almost the same",
         ),
     ),
     seeds=1,

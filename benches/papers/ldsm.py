@@ -314,11 +314,16 @@ def of_rerank(name):
         {PAPER: own("amazon-670k") | {"n_estimators": 10}, DEFAULT: {}},
         (
             Line(
-                *("Section 5", "change of P@1, % points", "P@1"),
-                *("not given (Amazon-670k)", SHORT_ROWS),
+                "Section 5",
+                "change of P@1, % points",
+                "P@1",
+                "not given (Amazon-670k)",
+                SHORT_ROWS,
             ),
             Claim(
-                *("Section 5", "better on tail labels: change of PSP@1, % points", "PSP@1"),
+                "Section 5",
+                "better on tail labels: change of PSP@1, % points",
+                "PSP@1",
                 cause=SHORT_ROWS,
             ),
             Line("Section 5", "longer prediction, %", "slower", "about 50 (Amazon-670k)"),

@@ -10,12 +10,7 @@ import numpy as np
 from harness import data
 from harness.measuring import cpu_seconds
 from papers.statements import DEFAULT, PAPER, Claim, Item, Line
-from xmtree import (
-    FilterTreeClassifier,
-    LOMTreeClassifier,
-    OAAClassifier,
-    RandomTreeClassifier,
-)
+from xmtree import FilterTreeClassifier, LOMTreeClassifier, OAAClassifier, RandomTreeClassifier
 
 STEPS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 #: The paper's grid has {1, 2, 4, 8, 16, 32, 64} k - 1 nodes and R_S in {4, 8, ..., 256}.
@@ -156,10 +151,7 @@ def of_table(name):
         partial(table, name=name),
         {PAPER: {"tuned": True}, DEFAULT: {"tuned": False}},
         (
-            Line(
-                *("Table 4", "test error %, LOMtree", "LOMtree"),
-                TABLE.get(name, "(other data)"),
-            ),
+            Line("Table 4", "test error %, LOMtree", "LOMtree", TABLE.get(name, "(other data)")),
             *(
                 Claim(
                     "Hypothesis 2",
@@ -302,9 +294,4 @@ TIMES = Item(
     ),
 )
 
-ITEMS = (
-    *(of_table(name) for name in CLASSES),
-    SWAPS,
-    SAME_BUDGET,
-    TIMES,
-)
+ITEMS = (*(of_table(name) for name in CLASSES), SWAPS, SAME_BUDGET, TIMES)

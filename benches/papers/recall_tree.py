@@ -178,11 +178,7 @@ def of_candidates(name):
                 "path features lower the error with the most candidates below K by",
                 "gain",
             ),
-            Claim(
-                "Section 4.4",
-                "and that gain exceeds the one of 5 candidates by",
-                "more",
-            ),
+            Claim("Section 4.4", "and that gain exceeds the one of 5 candidates by", "more"),
         ),
         note="Up to ten passes, ended by a tenth of the rows that is held out, as in the paper.",
         section="Candidates a leaf, with path features and without",
