@@ -57,7 +57,7 @@ def label_sets(n: int = 900, n_classes: int = 30) -> Data:
     """CSR rows with label sets as a sparse indicator; some sets are empty."""
     how = {"nnz": 8, "n_labels": 2.0, "exponent": 0.5, "multilabel": True}
     X, y = make_xmc(n, 250, n_classes, **how, random_state=4)
-    y = sp.csr_matrix(sp.diags((np.arange(n) % 40 != 20).astype(np.int64)) @ y)
+    y = sp.csr_matrix(sp.diags(1.0 * (np.arange(n) % 40 != 20)).astype(np.int64) @ y)
     y.eliminate_zeros()
     return split(X, y, 200)
 
