@@ -106,13 +106,13 @@ fn single_rows(model: &dyn Classifier, set: &Set, n_times: usize) {
             let (starts, rows);
             if set.starts.is_empty() {
                 let values = &set.values[row * set.n_cols..][..set.n_cols];
-                rows = Rows::dense(Values::F32(values), 1, set.n_cols);
+                rows = Rows::dense(Values::F32(values), 1, set.n_cols, false);
             } else {
                 let of = set.starts[row] as usize..set.starts[row + 1] as usize;
                 let (columns, values) = (&set.columns[of.clone()], &set.values[of]);
                 starts = [0, columns.len() as i64];
                 let (starts, columns) = (Indices::I64(&starts), Indices::I32(columns));
-                rows = Rows::csr(starts, columns, Values::F32(values), set.n_cols);
+                rows = Rows::csr(starts, columns, Values::F32(values), set.n_cols, false);
             }
             let (rows, control) = (rows.expect("a sound row"), Control::new(0));
             let labels = model.predict(&Query::new(&rows, 1, &control));

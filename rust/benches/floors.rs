@@ -168,10 +168,16 @@ impl<'a> Single<'a> {
     fn rows(&'a self) -> Rows<'a> {
         let values = Values::F32(self.values);
         let rows = if self.columns.is_empty() {
-            Rows::dense(values, 1, self.n_cols)
+            Rows::dense(values, 1, self.n_cols, false)
         } else {
             let columns = Indices::I32(self.columns);
-            Rows::csr(Indices::I64(&self.starts), columns, values, self.n_cols)
+            Rows::csr(
+                Indices::I64(&self.starts),
+                columns,
+                values,
+                self.n_cols,
+                false,
+            )
         };
         rows.expect("a sound row")
     }

@@ -228,13 +228,20 @@ fn label_sets(set: &'static Set) -> LabelSets<'static> {
 fn row_of(set: &'static Set, row: usize) -> Rows<'static> {
     if set.starts.is_empty() {
         let values = &set.values[row * set.n_cols..][..set.n_cols];
-        return Rows::dense(Values::F32(values), 1, set.n_cols).expect("a sound row");
+        return Rows::dense(Values::F32(values), 1, set.n_cols, false).expect("a sound row");
     }
     let (from, to) = (set.starts[row], set.starts[row + 1]);
     let starts = Indices::I64(vec![0, to - from].leak());
     let range = from as usize..to as usize;
     let columns = Indices::I32(&set.columns[range.clone()]);
-    Rows::csr(starts, columns, Values::F32(&set.values[range]), set.n_cols).expect("a sound row")
+    Rows::csr(
+        starts,
+        columns,
+        Values::F32(&set.values[range]),
+        set.n_cols,
+        false,
+    )
+    .expect("a sound row")
 }
 
 fn open(path: &Path) -> Source {

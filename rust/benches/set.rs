@@ -86,10 +86,16 @@ impl Set {
     pub fn rows(&self) -> Rows<'_> {
         let values = Values::F32(&self.values);
         if self.starts.is_empty() {
-            Rows::dense(values, self.n_rows, self.n_cols)
+            Rows::dense(values, self.n_rows, self.n_cols, false)
         } else {
             let starts = Indices::I64(&self.starts);
-            Rows::csr(starts, Indices::I32(&self.columns), values, self.n_cols)
+            Rows::csr(
+                starts,
+                Indices::I32(&self.columns),
+                values,
+                self.n_cols,
+                false,
+            )
         }
         .expect("sound rows")
     }

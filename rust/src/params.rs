@@ -77,11 +77,18 @@ impl Range {
 
 impl std::fmt::Display for Range {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let short = |x: f64| {
+            if x.abs() < 1e15 {
+                x.to_string()
+            } else {
+                format!("{x:e}")
+            }
+        };
         let end = |bound: Bound<f64>, included: &str, excluded: &str| match bound {
             // That counts are 32 bits wide is nobody's concern.
             Bound::Included(x) if x.to_bits() == f64::from(u32::MAX).to_bits() => None,
-            Bound::Included(x) => Some(format!("{included} {}", Short(x))),
-            Bound::Excluded(x) => Some(format!("{excluded} {}", Short(x))),
+            Bound::Included(x) => Some(format!("{included} {}", short(x))),
+            Bound::Excluded(x) => Some(format!("{excluded} {}", short(x))),
             Bound::Unbounded => None,
         };
         let low = end(self.low, "at least", "above");
@@ -90,19 +97,6 @@ impl std::fmt::Display for Range {
             .chain(end(self.high, "at most", "below"))
             .collect();
         write!(f, "{}", ends.join(" and "))
-    }
-}
-
-/// A number in as few characters as it takes.
-struct Short(f64);
-
-impl std::fmt::Display for Short {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.0.abs() < 1e15 {
-            write!(f, "{}", self.0)
-        } else {
-            write!(f, "{:e}", self.0)
-        }
     }
 }
 

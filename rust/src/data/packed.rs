@@ -135,24 +135,18 @@ impl PackedLists {
                 let n = list.ids[at..].partition_point(is_inside);
                 packed.push_ids(&list.ids[at..at + n]);
                 at += n;
-                let end = u32::try_from(packed.n_entries()).map_err(|_| too_many())?;
+                let end = u32::try_from(packed.n_entries()).map_err(|_| {
+                    let what = "there are more than 2^32 weights or labels";
+                    Error::data(format!("{what}; fewer max_nodes or n_bits help"))
+                })?;
                 starts.push(end);
             }
-            packed.scales.to_mut().extend(list.scales.iter().copied());
+            packed.scales.to_mut().extend(&list.scales);
+            let multiples = list.multiples();
             match list.precision {
-                Precision::Exact => packed.exact.to_mut().extend(list.values.iter().copied()),
-                Precision::Bits8 => {
-                    packed
-                        .bytes
-                        .to_mut()
-                        .extend(list.multiples().map(|x| x as i8));
-                }
-                Precision::Bits16 => {
-                    packed
-                        .halves
-                        .to_mut()
-                        .extend(list.multiples().map(|x| x as i16));
-                }
+                Precision::Exact => packed.exact.to_mut().extend(&list.values),
+                Precision::Bits8 => packed.bytes.to_mut().extend(multiples.map(|x| x as i8)),
+                Precision::Bits16 => packed.halves.to_mut().extend(multiples.map(|x| x as i16)),
             }
         }
         packed.starts = starts.into();
@@ -170,14 +164,11 @@ impl PackedLists {
 
     /// Their lower bits.
     fn push_ids(&mut self, ids: &[u32]) {
+        let ids = ids.iter();
         if self.bits == 8 {
-            self.bytes_of_ids
-                .to_mut()
-                .extend(ids.iter().map(|&id| id as u8));
+            self.bytes_of_ids.to_mut().extend(ids.map(|&id| id as u8));
         } else {
-            self.halves_of_ids
-                .to_mut()
-                .extend(ids.iter().map(|&id| id as u16));
+            self.halves_of_ids.to_mut().extend(ids.map(|&id| id as u16));
         }
     }
 
@@ -245,13 +236,11 @@ impl PackedLists {
     /// Number of values of list `i` that are not 0.
     pub fn n_values(&self, i: usize) -> u32 {
         let Range { start, end } = self.range(i);
-        let values = start * self.m..end * self.m;
-        let n = if !self.bytes.is_empty() {
-            count_others(&self.bytes[values], 0)
-        } else if !self.halves.is_empty() {
-            count_others(&self.halves[values], 0)
-        } else {
-            count_others(&self.exact[values], 0.0)
+        let range = start * self.m..end * self.m;
+        let n = match self.values(i).0 {
+            Values::Exact(values) => count_others(&values[range], [0.0]),
+            Values::Bits8(values) => count_others(&values[range], [0]),
+            Values::Bits16(values) => count_others(&values[range], [0]),
         };
         n as u32
     }
@@ -358,8 +347,8 @@ impl PackedLists {
     fn has_sound_entries(&self, end: usize) -> bool {
         self.starts.windows(2).enumerate().all(|(at, ends)| {
             let high = ((at % self.n_blocks) << self.bits) as u32;
-            let ids = (ends[0] as usize..ends[1] as usize).map(|at| high | self.lower_bits(at));
-            is_increasing(ids, end)
+            let mut ids = (ends[0] as usize..ends[1] as usize).map(|at| high | self.lower_bits(at));
+            ids.clone().is_sorted_by(|a, b| a < b) && ids.all(|id| (id as usize) < end)
         })
     }
 
@@ -434,10 +423,10 @@ impl<const M: usize> Lookup<'_, M> {
 fn prefetch_lines<T>(list: Option<&[T]>) {
     /// Bytes of a cache line; lines that are asked for, after which the processor sees where
     /// reading goes.
-    const LINE: usize = 64;
-    const LINES: usize = 8;
-    let lines = list.unwrap_or_default().chunks(LINE / size_of::<T>());
-    lines.take(LINES).for_each(|line| prefetch(&line[0]));
+    const LINE_BYTES: usize = 64;
+    const MAX_LINES: usize = 8;
+    let lines = list.unwrap_or_default().chunks(LINE_BYTES / size_of::<T>());
+    lines.take(MAX_LINES).for_each(|line| prefetch(&line[0]));
 }
 
 fn n_blocks(end: usize, bits: u32) -> usize {
@@ -447,13 +436,4 @@ fn n_blocks(end: usize, bits: u32) -> usize {
 /// How many of `values` differ from `zero`.
 fn count_others<T: Copy + PartialEq>(values: &[T], zero: T) -> usize {
     values.iter().filter(|&&value| value != zero).count()
-}
-
-/// Whether ids from a file increase and are below `end`.
-fn is_increasing(mut ids: impl Iterator<Item = u32> + Clone, end: usize) -> bool {
-    ids.clone().is_sorted_by(|a, b| a < b) && ids.all(|id| (id as usize) < end)
-}
-
-fn too_many() -> Error {
-    Error::data("there are more than 2^32 weights or labels; fewer max_nodes or n_bits help")
 }

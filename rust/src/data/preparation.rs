@@ -9,7 +9,7 @@ use super::{Batch, RowBuffer, Rows};
 use crate::choices;
 use crate::control::Control;
 use crate::error::{Error, Result};
-use crate::file::{is_count, Bundle};
+use crate::file::{is_count, Bundle, Record};
 use crate::memory::can_alloc;
 use crate::simd::{dispatched, sum_of_squares};
 
@@ -128,8 +128,8 @@ impl Preparation {
         if is_standard {
             let mut moments = Moments {
                 n: bundle.take_meta("n")?,
-                mean: bundle.take_exactly("mean", n)?,
-                square: bundle.take_exactly("square", n)?,
+                mean: f64::take(Some(n), "mean", bundle)?,
+                square: f64::take(Some(n), "square", bundle)?,
                 rate: vec![0.0; n],
                 dense: Vec::new(),
             };
@@ -407,7 +407,7 @@ mod tests {
         let columns = [0, 1, 2, 1, 0, 1, 2, 0, 2];
         let values = [1.0f32, -2.0, 4.0, 3.0, 0.5, 2.0, 8.0, -1.0, 6.0];
         let (starts, columns) = (Indices::I64(&starts), Indices::I32(&columns));
-        let rows = Rows::csr(starts, columns, Values::F32(&values), 3).unwrap();
+        let rows = Rows::csr(starts, columns, Values::F32(&values), 3, false).unwrap();
         for scaling in [Scaling::Standard, Scaling::Row] {
             let mut at_once = Preparation::new(scaling, None, &rows).unwrap();
             let mut in_turn = at_once.clone();

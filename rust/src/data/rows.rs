@@ -36,18 +36,9 @@ pub struct RowBuffer {
 }
 
 impl<'a> Rows<'a> {
-    /// Checks a CSR matrix: `starts` has one entry more than there are rows.
+    /// Checks a CSR matrix: `starts` has one entry more than there are rows. What is not stored is
+    /// 0, and NaN where values may be missing is a missing value.
     pub fn csr(
-        starts: Indices<'a>,
-        columns: Indices<'a>,
-        values: Values<'a>,
-        n_cols: usize,
-    ) -> Result<Self> {
-        Self::new_csr(starts, columns, values, n_cols, false)
-    }
-
-    /// [`csr`](Self::csr), in which values may be missing: NaN. What is not stored is 0.
-    pub fn new_csr(
         starts: Indices<'a>,
         columns: Indices<'a>,
         values: Values<'a>,
@@ -81,13 +72,8 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// Checks a dense matrix in row-major order.
-    pub fn dense(values: Values<'a>, n_rows: usize, n_cols: usize) -> Result<Self> {
-        Self::new_dense(values, n_rows, n_cols, false)
-    }
-
-    /// [`dense`](Self::dense), in which values may be missing: NaN.
-    pub fn new_dense(
+    /// Checks a dense matrix in row-major order, in which values may be missing: NaN.
+    pub fn dense(
         values: Values<'a>,
         n_rows: usize,
         n_cols: usize,
@@ -246,6 +232,7 @@ mod tests {
             Indices::I32(columns),
             Values::F32(values),
             4,
+            false,
         )
     }
 
@@ -255,6 +242,7 @@ mod tests {
             Values::F64(&[0.0, 1.5, 0.0, -2.0, 0.0, 0.0, 0.0, 0.0]),
             2,
             4,
+            false,
         )
         .unwrap();
         let sparse = csr(&[0, 3, 3], &[0, 1, 3], &[0.0, 1.5, -2.0]).unwrap();
@@ -304,7 +292,7 @@ mod tests {
             let message = csr(starts, columns, values).unwrap_err().to_string();
             assert!(message.contains(expected), "{message:?} lacks {expected:?}");
         }
-        let message = Rows::dense(Values::F64(&[1.0, 1e300]), 1, 2)
+        let message = Rows::dense(Values::F64(&[1.0, 1e300]), 1, 2, false)
             .unwrap_err()
             .to_string();
         assert!(message.contains("row 0, column 1: the value is 1e300, too large for float32"));

@@ -237,7 +237,7 @@ impl<T: Element> Flat<T> {
 
     /// Replaces `elements` by those stored.
     pub fn fill(elements: &mut Self, name: &str, bundle: &mut Bundle) -> Result<()> {
-        *elements = bundle.take_flat(name)?;
+        *elements = bundle.take_flat(name, None)?;
         Ok(())
     }
 }

@@ -116,75 +116,52 @@ impl Bundle {
     /// exceeding it (`linear/pn.rs`). What may be infinite or unknown is read by
     /// [`take_any`](Self::take_any).
     pub fn take<T: Element>(&mut self, name: &str) -> Result<Vec<T>> {
-        let array = self.take_array::<T>(name)?;
-        self.check_bounds(name, &array)?;
-        Ok(self.typed(name, array)?.into_vec())
-    }
-
-    /// As [`take`](Self::take), and leaves the array in the file if it lies there: then it is not
-    /// checked, as that would read all of it.
-    pub fn take_flat<T: Element>(&mut self, name: &str) -> Result<Flat<T>> {
-        let array = self.take_array::<T>(name)?;
-        if !array.is_mapped() {
-            self.check_bounds(name, &array)?;
-        }
-        self.typed(name, array)
+        let array = self.take_array(name, None, |_| true)?;
+        Ok(array.into_vec())
     }
 
     /// As [`take`](Self::take), whatever the floats are.
     pub fn take_any<T: Element>(&mut self, name: &str) -> Result<Vec<T>> {
-        let array = self.take_array::<T>(name)?;
-        Ok(self.typed(name, array)?.into_vec())
+        let array = self.take_array(name, None, |_| false)?;
+        Ok(array.into_vec())
     }
 
-    fn take_array<T: Element>(&mut self, name: &str) -> Result<Array> {
-        let Some(array) = self.arrays.remove(name) else {
-            return Err(self.damaged(format_args!("array {name:?} is missing")));
+    /// As [`take`](Self::take), of `len` elements if that is given, and leaves the array in the
+    /// file if it lies there: then it is not checked, as that would read all of it.
+    pub fn take_flat<T: Element>(&mut self, name: &str, len: Option<usize>) -> Result<Flat<T>> {
+        self.take_array(name, len, |array| !array.is_mapped())
+    }
+
+    /// An array, of `len` elements if that is given, whose floats are checked if `has_bounds`.
+    pub(super) fn take_array<T: Element>(
+        &mut self,
+        name: &str,
+        len: Option<usize>,
+        has_bounds: impl Fn(&Array) -> bool,
+    ) -> Result<Flat<T>> {
+        let array = match self.arrays.remove(name) {
+            None => return Err(self.damaged(format_args!("array {name:?} is missing"))),
+            Some(Array::I16(numbers)) if T::NAME == f32::NAME => self.widened(name, &numbers)?,
+            Some(array) => array,
         };
-        match array {
-            Array::I16(numbers) if T::NAME == f32::NAME => self.widened(name, &numbers),
-            other => Ok(other),
+        if has_bounds(&array) {
+            if let Some(at) = array.first_out_of_bounds() {
+                return Err(self.damaged(format_args!("value {at} of {name:?} is out of range")));
+            }
         }
-    }
-
-    fn check_bounds(&self, name: &str, array: &Array) -> Result<()> {
-        match array.first_out_of_bounds() {
-            None => Ok(()),
-            Some(at) => Err(self.damaged(format_args!("value {at} of {name:?} is out of range"))),
-        }
-    }
-
-    fn typed<T: Element>(&self, name: &str, array: Array) -> Result<Flat<T>> {
-        T::from_array(array).map_err(|other| {
+        let elements = T::from_array(array).map_err(|other| {
             self.damaged(format_args!(
                 "array {name:?} holds {}, expected {}",
                 other.type_name(),
                 T::NAME
             ))
-        })
-    }
-
-    /// Moves an array out that must have `len` elements.
-    pub fn take_exactly<T: Element>(&mut self, name: &str, len: usize) -> Result<Vec<T>> {
-        let elements = self.take(name)?;
-        self.check_len(name, elements.len(), Some(len))?;
-        Ok(elements)
-    }
-
-    /// [`take_flat`](Self::take_flat) of an array that must have `len` elements.
-    pub fn take_flat_exactly<T: Element>(&mut self, name: &str, len: usize) -> Result<Flat<T>> {
-        let elements = self.take_flat(name)?;
-        self.check_len(name, elements.len(), Some(len))?;
-        Ok(elements)
-    }
-
-    /// An error where an array of `len` elements should have another number of them.
-    pub(super) fn check_len(&self, name: &str, len: usize, expected: Option<usize>) -> Result<()> {
-        match expected {
-            Some(expected) if expected != len => Err(self.damaged(format_args!(
-                "array {name:?} has {len} elements, expected {expected}"
+        })?;
+        match len {
+            Some(expected) if expected != elements.len() => Err(self.damaged(format_args!(
+                "array {name:?} has {} elements, expected {expected}",
+                elements.len()
             ))),
-            _ => Ok(()),
+            _ => Ok(elements),
         }
     }
 
@@ -207,7 +184,7 @@ impl Bundle {
 
     /// Floats that [`narrow`](Self::narrow) has stored as `numbers`.
     fn widened(&mut self, name: &str, numbers: &[i16]) -> Result<Array> {
-        let sizes: Flat<f32> = self.take_flat(&format!("{name}{SCALE}"))?;
+        let sizes: Flat<f32> = self.take_flat(&format!("{name}{SCALE}"), None)?;
         let floats = restore(numbers, &sizes);
         floats.map(Array::from).ok_or_else(|| {
             self.damaged(format_args!(

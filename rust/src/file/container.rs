@@ -1,6 +1,7 @@
 //! Bundles as bytes and as files; the layout is in the module's head.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::Path;
@@ -29,35 +30,25 @@ const MAX_INDEX: u64 = 100_000_000;
 /// The one entry of the body's `__metadata__`.
 const HEAD_KEY: &str = "xmtree";
 
-pub(super) type Streamed<T> = std::result::Result<T, Trouble>;
-
-/// What can go wrong while bytes stream; the caller knows the file's name.
-pub(super) enum Trouble {
-    System(io::Error),
-    Contents(String),
-}
-
-impl From<io::Error> for Trouble {
-    fn from(error: io::Error) -> Self {
-        match error.kind() {
-            // The length was compared first, so the file shrank since.
-            ErrorKind::UnexpectedEof => Self::contents("damaged model: it ends too early"),
-            _ => Self::System(error),
+/// The error of reading or writing the file `name`; its kind is `InvalidData` where it says what is
+/// wrong with the contents.
+fn in_file(error: io::Error, name: &str) -> Error {
+    match error.kind() {
+        ErrorKind::InvalidData => Error::ModelFile(format!("{name}: {error}")),
+        // The length was compared first, so the file shrank since.
+        ErrorKind::UnexpectedEof => {
+            Error::ModelFile(format!("{name}: damaged model: it ends too early"))
         }
+        _ => Error::io(name, error),
     }
 }
 
-impl Trouble {
-    fn contents(what: impl Into<String>) -> Self {
-        Self::Contents(what.into())
-    }
+fn invalid(what: impl Into<String>) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, what.into())
+}
 
-    fn in_file(self, name: &str) -> Error {
-        match self {
-            Self::System(error) => Error::io(name, error),
-            Self::Contents(what) => Error::ModelFile(format!("{name}: {what}")),
-        }
-    }
+fn damaged(what: impl Display) -> io::Error {
+    invalid(format!("damaged model: {what}; copy or save it again"))
 }
 
 impl Bundle {
@@ -65,26 +56,26 @@ impl Bundle {
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.encode(&mut bytes)
-            .map_err(|trouble| trouble.in_file(UNNAMED))?;
+            .map_err(|error| in_file(error, UNNAMED))?;
         Ok(bytes)
     }
 
     /// Reads the bytes of a model file.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        Self::decode(bytes, bytes.len() as u64, UNNAMED).map_err(|trouble| trouble.in_file(UNNAMED))
+        Self::decode(bytes, bytes.len() as u64, UNNAMED).map_err(|error| in_file(error, UNNAMED))
     }
 
     /// Writes a model file, whole or not at all: whatever stood there before
     /// stays until the new file is safely on the disk.
     pub fn write(&self, path: &Path) -> Result<()> {
         self.write_file(path)
-            .map_err(|trouble| trouble.in_file(&path.to_string_lossy()))
+            .map_err(|error| in_file(error, &path.to_string_lossy()))
     }
 
     /// Reads a model file.
     pub fn read(path: &Path) -> Result<Self> {
         let name = path.to_string_lossy();
-        Self::read_file(path, &name).map_err(|trouble| trouble.in_file(&name))
+        Self::read_file(path, &name).map_err(|error| in_file(error, &name))
     }
 
     /// Opens a model file whose arrays are used where they lie, so that only what is needed is
@@ -97,10 +88,10 @@ impl Bundle {
     /// nobody uses it any more.
     pub fn map(path: &Path) -> Result<Self> {
         let name = path.to_string_lossy();
-        Self::map_file(path, &name).map_err(|trouble| trouble.in_file(&name))
+        Self::map_file(path, &name).map_err(|error| in_file(error, &name))
     }
 
-    fn map_file(path: &Path, name: &str) -> Streamed<Self> {
+    fn map_file(path: &Path, name: &str) -> io::Result<Self> {
         let file = File::open(path)?;
         let metadata = file.metadata()?;
         // An empty file cannot be mapped.
@@ -125,13 +116,13 @@ impl Bundle {
         })
     }
 
-    fn write_file(&self, path: &Path) -> Streamed<()> {
+    fn write_file(&self, path: &Path) -> io::Result<()> {
         let mut replacement = Replacement::begin(path)?;
         self.encode(&mut BufWriter::new(&mut replacement.file))?;
-        Ok(replacement.finish()?)
+        replacement.finish()
     }
 
-    fn read_file(path: &Path, name: &str) -> Streamed<Self> {
+    fn read_file(path: &Path, name: &str) -> io::Result<Self> {
         let mut file = File::open(path)?;
         let metadata = file.metadata()?;
         if metadata.is_file() {
@@ -148,7 +139,7 @@ impl Bundle {
         Self::decode(bytes.as_slice(), bytes.len() as u64, name)
     }
 
-    pub(super) fn encode(&self, writer: &mut impl Write) -> Streamed<()> {
+    pub(super) fn encode(&self, writer: &mut impl Write) -> io::Result<()> {
         let index = self.index()?;
         let mut writer = Summing::new(writer);
         writer.write_all(&MAGIC)?;
@@ -163,7 +154,7 @@ impl Bundle {
         }
         let checksum = writer.hasher.finalize();
         writer.inner.write_all(&checksum.to_le_bytes())?;
-        Ok(writer.inner.flush()?)
+        writer.inner.flush()
     }
 
     /// Wide elements first, so that all arrays are aligned; then by name.
@@ -174,13 +165,13 @@ impl Bundle {
     }
 
     /// The JSON header of the body.
-    fn index(&self) -> Streamed<Vec<u8>> {
-        let unwritable = |why: String| Trouble::contents(format!("cannot be written: {why}"));
+    fn index(&self) -> io::Result<Vec<u8>> {
+        let unwritable = |why: &dyn Display| invalid(format!("cannot be written: {why}"));
         let head = serde_json::to_string(&Head {
             kind: self.kind.clone(),
             meta: self.meta.clone(),
         })
-        .map_err(|error| unwritable(error.to_string()))?;
+        .map_err(|error| unwritable(&error))?;
         let mut offset = 0;
         let mut infos = Vec::with_capacity(self.arrays.len());
         for (name, array) in self.in_file_order() {
@@ -194,12 +185,11 @@ impl Bundle {
             infos.push((name.clone(), info));
         }
         let index = Metadata::new(Some(HashMap::from([(HEAD_KEY.into(), head)])), infos)
-            .map_err(|error| unwritable(error.to_string()))?;
-        let mut index =
-            serde_json::to_vec(&index).map_err(|error| unwritable(error.to_string()))?;
+            .map_err(|error| unwritable(&error))?;
+        let mut index = serde_json::to_vec(&index).map_err(|error| unwritable(&error))?;
         index.resize(index.len().next_multiple_of(8), b' ');
         if index.len() as u64 > MAX_INDEX {
-            return Err(unwritable(format!(
+            return Err(unwritable(&format_args!(
                 "its metadata takes {} bytes, at most {MAX_INDEX} are allowed",
                 index.len()
             )));
@@ -209,7 +199,7 @@ impl Bundle {
 
     /// Reads a model of `len` bytes. Every length read from the file is compared
     /// with `len` before anything is allocated for it.
-    pub(super) fn decode(reader: impl Read, len: u64, name: &str) -> Streamed<Self> {
+    pub(super) fn decode(reader: impl Read, len: u64, name: &str) -> io::Result<Self> {
         let mut reader = Summing::new(reader);
         let index = read_index(&mut reader, len)?;
         let bundle = Self::from_index(&index, name, |info, len| {
@@ -228,7 +218,7 @@ impl Bundle {
         index: &Metadata,
         name: &str,
         mut read: impl FnMut(&TensorInfo, usize) -> io::Result<Option<Array>>,
-    ) -> Streamed<Self> {
+    ) -> io::Result<Self> {
         let mut arrays = BTreeMap::new();
         for name in index.offset_keys() {
             let array = match index.info(&name) {
@@ -236,13 +226,13 @@ impl Bundle {
                 _ => None,
             };
             let array =
-                array.ok_or_else(|| damaged(&format!("array {name:?} is of no known type")))?;
+                array.ok_or_else(|| damaged(format_args!("array {name:?} is of no known type")))?;
             arrays.insert(name, array);
         }
         let head = index.metadata().as_ref().and_then(|m| m.get(HEAD_KEY));
         let head = head.ok_or_else(|| damaged("it has no metadata"))?;
         let Head { kind, meta } = serde_json::from_str(head)
-            .map_err(|error| damaged(&format!("its metadata cannot be read ({error})")))?;
+            .map_err(|error| damaged(format_args!("its metadata cannot be read ({error})")))?;
         Ok(Self {
             kind,
             meta,
@@ -253,7 +243,7 @@ impl Bundle {
 }
 
 /// Reads everything before the arrays of a model of `len` bytes.
-fn read_index(reader: &mut impl Read, len: u64) -> Streamed<Metadata> {
+fn read_index(reader: &mut impl Read, len: u64) -> io::Result<Metadata> {
     let body = read_header(reader, len)?;
     let index_len = u64::from_le_bytes(read_bytes(reader)?);
     if index_len > MAX_INDEX || index_len > body - 8 {
@@ -262,7 +252,7 @@ fn read_index(reader: &mut impl Read, len: u64) -> Streamed<Metadata> {
     let mut index = Vec::new();
     reader.take(index_len).read_to_end(&mut index)?;
     let index: Metadata = serde_json::from_slice(&index)
-        .map_err(|error| damaged(&format!("its index cannot be read ({error})")))?;
+        .map_err(|error| damaged(format_args!("its index cannot be read ({error})")))?;
     if index.data_len() as u64 != body - 8 - index_len {
         return Err(damaged("its arrays do not fill it"));
     }
@@ -270,16 +260,16 @@ fn read_index(reader: &mut impl Read, len: u64) -> Streamed<Metadata> {
 }
 
 /// Checks the header against the length of the file, gives that of the body.
-fn read_header(reader: &mut impl Read, len: u64) -> Streamed<u64> {
-    let foreign = || Trouble::contents("not an xmtree model, or damaged at its very beginning");
+fn read_header(reader: &mut impl Read, len: u64) -> io::Result<u64> {
+    let foreign = || invalid("not an xmtree model, or damaged at its very beginning");
     if len == 0 {
-        return Err(Trouble::contents("empty, where a model was expected"));
+        return Err(invalid("empty, where a model was expected"));
     }
     if len < HEADER + 8 + TRAILER {
         let mut start = Vec::new();
         reader.take(MAGIC.len() as u64).read_to_end(&mut start)?;
         return Err(if MAGIC.starts_with(&start) {
-            damaged(&format!("it ends after {len} bytes"))
+            damaged(format_args!("it ends after {len} bytes"))
         } else {
             foreign()
         });
@@ -289,7 +279,7 @@ fn read_header(reader: &mut impl Read, len: u64) -> Streamed<u64> {
     }
     let version = u32::from_le_bytes(read_bytes(reader)?);
     if version > VERSION {
-        return Err(Trouble::contents(format!(
+        return Err(invalid(format!(
             "model of format version {version}, this xmtree reads up to {VERSION}; \
              upgrade xmtree to load it"
         )));
@@ -298,7 +288,7 @@ fn read_header(reader: &mut impl Read, len: u64) -> Streamed<u64> {
         return Err(damaged("its format version is 0"));
     }
     if version < VERSION {
-        return Err(Trouble::contents(format!(
+        return Err(invalid(format!(
             "model of format version {version}, this xmtree reads version {VERSION} only; \
              train it again"
         )));
@@ -307,16 +297,12 @@ fn read_header(reader: &mut impl Read, len: u64) -> Streamed<u64> {
     let body = u64::from_le_bytes(read_bytes(reader)?);
     let expected = body.checked_add(HEADER + TRAILER);
     if expected != Some(len) || body < 8 {
-        return Err(damaged(&format!(
+        return Err(damaged(format_args!(
             "it has {len} bytes, its header promises {}",
             expected.map_or("far more".into(), |bytes| bytes.to_string())
         )));
     }
     Ok(body)
-}
-
-fn damaged(what: &str) -> Trouble {
-    Trouble::Contents(format!("damaged model: {what}; copy or save it again"))
 }
 
 fn read_bytes<const N: usize>(reader: &mut impl Read) -> io::Result<[u8; N]> {

@@ -49,23 +49,15 @@ where
     }
 
     fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
-        match n {
-            Some(n) => bundle.take_exactly(name, n),
-            None => bundle.take(name),
-        }
+        Ok(bundle.take_array(name, n, |_| true)?.into_vec())
     }
 
     fn take_any(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
-        let elements = bundle.take_any(name)?;
-        bundle.check_len(name, elements.len(), n)?;
-        Ok(elements)
+        Ok(bundle.take_array(name, n, |_| false)?.into_vec())
     }
 
     fn take_flat(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Flat<Self>> {
-        match n {
-            Some(n) => bundle.take_flat_exactly(name, n),
-            None => bundle.take_flat(name),
-        }
+        bundle.take_flat(name, n)
     }
 }
 

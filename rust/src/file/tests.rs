@@ -8,7 +8,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{is_count, Array, Bundle, Flat, Persist, Scores, VERSION};
+use super::{is_count, Array, Bundle, Flat, Persist, Record, Scores, VERSION};
 use crate::error::{Error, Result};
 use crate::{persist, record};
 
@@ -124,7 +124,7 @@ fn taking_moves_out_and_names_what_is_wrong() {
     );
     let other = bundle.take::<f64>("counts").unwrap_err().to_string();
     assert!(other.ends_with("array \"counts\" holds u64, expected f64"));
-    let length = bundle.take_exactly::<u8>("bytes", 4).unwrap_err();
+    let length = u8::take(Some(4), "bytes", &mut bundle).unwrap_err();
     assert!(length.to_string().ends_with("3 elements, expected 4"));
     let meta = bundle.take_meta::<Params>("params").unwrap_err();
     assert!(meta.to_string().ends_with("metadata \"params\" is missing"));
@@ -147,7 +147,10 @@ fn floats_out_of_bounds_are_refused() {
         let refused = bundle.take::<f32>(name).unwrap_err().to_string();
         assert!(refused.ends_with(&format!("value {at} of {name:?} is out of range")));
     }
-    let refused = bundle.take_flat::<f64>("double").unwrap_err().to_string();
+    let refused = bundle
+        .take_flat::<f64>("double", None)
+        .unwrap_err()
+        .to_string();
     assert!(refused.ends_with("value 1 of \"double\" is out of range"));
     assert_eq!(put().take_any::<f32>("single").unwrap(), [0.0, 1.1e38]);
     let mut scores: Vec<f32> = Vec::new();

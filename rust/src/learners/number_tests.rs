@@ -103,7 +103,7 @@ impl Extremes {
     }
 
     fn rows(&self) -> Rows<'_> {
-        Rows::dense(Values::F32(&self.values), N_ROWS, N_COLUMNS).unwrap()
+        Rows::dense(Values::F32(&self.values), N_ROWS, N_COLUMNS, false).unwrap()
     }
 
     fn batch(&self, label_sets: bool) -> Batch<'_> {

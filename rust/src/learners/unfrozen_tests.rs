@@ -54,7 +54,7 @@ impl Stream {
 
     fn rows(&self, from: usize, to: usize) -> Rows<'_> {
         let values = Values::F32(&self.values[from * self.width..to * self.width]);
-        Rows::dense(values, to - from, self.width).unwrap()
+        Rows::dense(values, to - from, self.width, false).unwrap()
     }
 
     fn batch(&self, from: usize, to: usize, n_classes: usize) -> Batch<'_> {

@@ -292,7 +292,7 @@ impl<S: Record + Copy + Default> Record for Table<S> {
         let lengths = take_lengths(n, name, bundle)?;
         let n_entries = lengths.iter().sum();
         let name_of_keys = format!("{name}.key");
-        let keys = bundle.take_exactly::<u32>(&name_of_keys, n_entries)?;
+        let keys = u32::take(Some(n_entries), &name_of_keys, bundle)?;
         check_column(&keys, |&key| Self::is_key(key), &name_of_keys, bundle)?;
         let values = S::take(Some(n_entries), name, bundle)?;
         let mut entries = keys.into_iter().zip(values);

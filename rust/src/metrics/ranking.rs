@@ -2,14 +2,11 @@
 
 use std::ops::Range;
 
-use crate::data::{check_structure, Indices, Values};
+use crate::data::{check_structure, first_where, Indices, Values};
 use crate::error::{Error, Result};
 
 /// Stands in a ranking where there is no label.
 const NO_LABEL: i64 = -1;
-
-/// Labels of a ranking longer than this are sorted to find a repeated one.
-const MAX_COMPARED: usize = 32;
 
 /// A ranking of labels for each row.
 #[derive(Debug, Clone, Copy)]
@@ -145,22 +142,15 @@ impl<'a> Ranking<'a> {
 
 impl Ranked {
     fn refuse_repetition(&mut self, row: usize) -> Result<()> {
-        let repeated = if self.labels.len() <= MAX_COMPARED {
-            let labels = self.labels.iter().enumerate();
-            let mut known = labels.filter(|&(_, &l)| l >= 0);
-            let repeated = known.find(|&(at, l)| self.labels[..at].contains(l));
-            repeated.map(|(_, label)| label)
-        } else {
-            self.sorted.clone_from(&self.labels);
-            self.sorted.sort_unstable();
-            let mut pairs = self.sorted.windows(2);
-            let repeated = pairs.find(|pair| pair[0] == pair[1] && pair[0] >= 0);
-            repeated.map(|pair| &pair[0])
-        };
-        repeated.map_or(Ok(()), |label| {
+        self.sorted.clone_from(&self.labels);
+        self.sorted.sort_unstable();
+        let mut pairs = self.sorted.windows(2);
+        let repeated = pairs.find(|pair| pair[0] == pair[1] && pair[0] >= 0);
+        repeated.map_or(Ok(()), |pair| {
             Err(Error::data(format!(
-                "row {row} of y_pred: label {label} stands there twice; a ranking names each \
-                 label once (if these are scores, pass floats)"
+                "row {row} of y_pred: label {} stands there twice; a ranking names each \
+                 label once (if these are scores, pass floats)",
+                pair[0]
             )))
         })
     }
@@ -225,14 +215,9 @@ fn select<T: Copy + Into<f64>>(
 }
 
 fn first_outside<I: Copy + Into<i64>>(labels: &[I], bound: usize) -> Option<(usize, i64)> {
-    let outside = |label: I| {
+    let at = first_where(labels, |label| {
         let label: i64 = label.into();
         label < NO_LABEL || label >= bound as i64
-    };
-    // All at once vectorises, and as a rule there is none.
-    if !labels.iter().fold(false, |any, &l| any | outside(l)) {
-        return None;
-    }
-    let at = labels.iter().position(|&l| outside(l))?;
+    })?;
     Some((at, labels[at].into()))
 }

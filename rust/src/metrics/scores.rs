@@ -77,7 +77,7 @@ impl Weights {
 
     /// The weight of `label`, which `row` carries.
     #[inline]
-    pub(super) fn of(&self, label: u32, row: usize) -> Result<f64> {
+    fn get(&self, label: u32, row: usize) -> Result<f64> {
         let weight = self.known.get(label as usize).copied().or(self.unseen);
         weight.ok_or_else(|| {
             let n = self.known.len();
@@ -87,9 +87,6 @@ impl Weights {
         })
     }
 }
-
-/// Up to so many true labels are scanned for a hit; more are searched by halves.
-const MAX_SCANNED: usize = 16;
 
 /// Every measure at every cut, in the order of the cuts.
 #[derive(Debug, Clone, PartialEq)]
@@ -122,7 +119,7 @@ pub struct Scores {
 /// Sums over rows for one cut.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
-    hits: u64,
+    hits: f64,
     ndcg: f64,
     recall: f64,
     /// Sum of the weights of the hits, and of the best ranking.
@@ -209,10 +206,26 @@ impl Scores {
                 continue;
             }
             row.find_hits(truth);
-            row.add_plain(&self.cuts, &discounts, truth.len(), &mut sums);
+            let n = truth.len();
+            let ideal = |at: usize| discounts.ideal[self.cuts[at].min(n)];
+            let hits = row.hits.iter().map(|&rank| (rank, 1.0));
+            discounts.add_up(&self.cuts, hits, |at, hits, dcg| {
+                sums[at].hits += hits;
+                sums[at].recall += hits / n as f64;
+                sums[at].ndcg += dcg / ideal(at);
+            });
             if let Some(weights) = &self.weights {
                 row.weigh(weights, truth, number)?;
-                row.add_weighted(&self.cuts, &discounts, &mut sums);
+                let won = row.hits.iter().copied().zip(row.won.iter().copied());
+                discounts.add_up(&self.cuts, won, |at, won, dcg| {
+                    sums[at].won += won;
+                    sums[at].won_dcg += dcg / ideal(at);
+                });
+                let most = row.most.iter().copied().enumerate();
+                discounts.add_up(&self.cuts, most, |at, most, dcg| {
+                    sums[at].most += most;
+                    sums[at].most_dcg += dcg / ideal(at);
+                });
             }
         }
         Ok((sums, n_empty))
@@ -241,7 +254,7 @@ impl Scores {
         let weighted =
             |value: &dyn Fn(usize, &Sums) -> f64| self.weights.as_ref().map(|_| each(value));
         Ok(Measures {
-            precision: each(&|k, sums| sums.hits as f64 / k as f64 / n),
+            precision: each(&|k, sums| sums.hits / k as f64 / n),
             ndcg: each(&|_, sums| sums.ndcg / n),
             recall: each(&|_, sums| sums.recall / n),
             psp: weighted(&|_, sums| share(sums.won, sums.most)),
@@ -266,6 +279,24 @@ impl Discounts {
         let ideal = std::iter::once(0.0).chain(sums).collect();
         Self { at, ideal }
     }
+
+    /// Calls `visit` with the number of each of the `cuts` and the sum of the `gains`, each with
+    /// its rank, that lie before it, as they are and discounted.
+    fn add_up(
+        &self,
+        cuts: &[usize],
+        gains: impl Iterator<Item = (usize, f64)>,
+        mut visit: impl FnMut(usize, f64, f64),
+    ) {
+        let (mut gains, mut sum, mut discounted) = (gains.peekable(), 0.0, 0.0);
+        for (at, &k) in cuts.iter().enumerate() {
+            while let Some((rank, gain)) = gains.next_if(|&(rank, _)| rank < k) {
+                sum += gain;
+                discounted += gain * self.at[rank];
+            }
+            visit(at, sum, discounted);
+        }
+    }
 }
 
 /// What is worked out for a row; kept from row to row for its memory.
@@ -282,33 +313,11 @@ struct Row {
 
 impl Row {
     fn find_hits<T: Copy + Into<i64>>(&mut self, truth: &[T]) {
+        let is_hit = |label: &i64| truth.binary_search_by_key(label, |&one| one.into()).is_ok();
+        let ranks = self.ranked.labels.iter().enumerate();
         self.hits.clear();
-        for (rank, &label) in self.ranked.labels.iter().enumerate() {
-            let hit = if truth.len() <= MAX_SCANNED {
-                truth.iter().any(|&one| one.into() == label)
-            } else {
-                truth
-                    .binary_search_by_key(&label, |&one| one.into())
-                    .is_ok()
-            };
-            if hit {
-                self.hits.push(rank);
-            }
-        }
-    }
-
-    /// Adds a row with these hits and `n` true labels.
-    fn add_plain(&self, cuts: &[usize], discounts: &Discounts, n: usize, sums: &mut [Sums]) {
-        let (mut hits, mut dcg) = (0, 0.0);
-        for (&k, sums) in cuts.iter().zip(sums) {
-            while hits < self.hits.len() && self.hits[hits] < k {
-                dcg += discounts.at[self.hits[hits]];
-                hits += 1;
-            }
-            sums.hits += hits as u64;
-            sums.recall += hits as f64 / n as f64;
-            sums.ndcg += dcg / discounts.ideal[k.min(n)];
-        }
+        self.hits
+            .extend(ranks.filter_map(|(rank, label)| is_hit(label).then_some(rank)));
     }
 
     fn weigh<T: Copy + Into<i64>>(
@@ -319,37 +328,15 @@ impl Row {
     ) -> Result<()> {
         self.most.clear();
         for &label in truth {
-            self.most.push(weights.of(label.into() as u32, number)?);
+            self.most.push(weights.get(label.into() as u32, number)?);
         }
         self.most.sort_unstable_by(|a, b| b.total_cmp(a));
         self.won.clear();
         for &rank in &self.hits {
             // A hit is a true label, so a u32.
             let label = self.ranked.labels[rank] as u32;
-            self.won.push(weights.of(label, number)?);
+            self.won.push(weights.get(label, number)?);
         }
         Ok(())
-    }
-
-    fn add_weighted(&self, cuts: &[usize], discounts: &Discounts, sums: &mut [Sums]) {
-        let n = self.most.len();
-        let (mut hits, mut won, mut won_dcg) = (0, 0.0, 0.0);
-        let (mut rank, mut most, mut most_dcg) = (0, 0.0, 0.0);
-        for (&k, sums) in cuts.iter().zip(sums) {
-            while hits < self.hits.len() && self.hits[hits] < k {
-                won += self.won[hits];
-                won_dcg += self.won[hits] * discounts.at[self.hits[hits]];
-                hits += 1;
-            }
-            while rank < k.min(n) {
-                most += self.most[rank];
-                most_dcg += self.most[rank] * discounts.at[rank];
-                rank += 1;
-            }
-            sums.won += won;
-            sums.most += most;
-            sums.won_dcg += won_dcg / discounts.ideal[k.min(n)];
-            sums.most_dcg += most_dcg / discounts.ideal[k.min(n)];
-        }
     }
 }

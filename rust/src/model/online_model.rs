@@ -32,7 +32,7 @@ const KEPT_VALUES: usize = 1 << 12;
 /// use xmtree::Control;
 ///
 /// let x = [1.0, 0.0, 0.0, 1.0, 0.9, 0.1, 0.1, 0.9];
-/// let rows = Rows::dense(Values::F64(&x), 4, 2)?;
+/// let rows = Rows::dense(Values::F64(&x), 4, 2, false)?;
 /// let labels = Labels::new(&[0, 1, 0, 1], 2)?;
 /// let mut model = OnlineModel::<Oaa>::create(oaa::Params::default(), 2, false)?;
 /// let control = Control::new(0);

@@ -141,11 +141,11 @@ impl<'py> RowsArg<'py> {
         let rows = match self {
             Self::Csr(x) => {
                 let (starts, columns, values) = x.views()?;
-                Rows::new_csr(starts, columns, values, x.n_cols, may_miss_values)
+                Rows::csr(starts, columns, values, x.n_cols, may_miss_values)
             }
             Self::Dense(x) => {
                 let (n_rows, n_cols) = x.shape("X")?;
-                Rows::new_dense(x.view()?, n_rows, n_cols, may_miss_values)
+                Rows::dense(x.view()?, n_rows, n_cols, may_miss_values)
             }
         };
         Ok(rows?)

@@ -72,8 +72,8 @@ mod core {
     use super::model_io::{save_estimator, EstimatorFile};
     #[pymodule_export]
     use super::text::{
-        iter_svmlight, iter_xmc, load_svmlight, load_xmc, save_xmc, scan_svmlight,
-        xmc_is_multilabel, LineBlocks, Stream,
+        iter_lines, iter_svmlight, iter_xmc, load_svmlight, load_xmc, save_xmc, scan_svmlight,
+        xmc_is_multilabel, Stream,
     };
     #[pymodule_export]
     use super::{ModelFileError, UnsortedIndicesError};

@@ -7,15 +7,15 @@ use std::path::PathBuf;
 
 use numpy::{Element, IntoPyArray};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::PyBytes;
 
 use super::arrays::{LabelSetsArg, RowsArg};
 use super::run::watched;
-use crate::text::{self, Layout, Source, SvmlightOptions};
+use crate::text::{self, Layout, LineBlocks, ReadAhead, Source, SvmlightOptions};
 
 /// `indptr`, `indices` and `data` of X, `indptr` and labels of y, the number
 /// of columns, the number of labels, whether y is label sets.
-fn arrays<L: Element>(py: Python<'_>, batch: text::Batch<L>) -> PyResult<Bound<'_, PyTuple>> {
+fn arrays<L: Element>(py: Python<'_>, batch: text::Batch<L>) -> PyResult<Bound<'_, PyAny>> {
     let table = batch.table;
     let arrays = (
         table.starts.into_pyarray(py),
@@ -27,7 +27,7 @@ fn arrays<L: Element>(py: Python<'_>, batch: text::Batch<L>) -> PyResult<Bound<'
         batch.n_labels,
         batch.multilabel,
     );
-    arrays.into_pyobject(py)
+    Ok(arrays.into_pyobject(py)?.into_any())
 }
 
 /// zero_based, n_features and multilabel; `None` for what is to be found out.
@@ -47,7 +47,7 @@ pub(super) fn load_svmlight(
     py: Python<'_>,
     path: PathBuf,
     options: Options,
-) -> PyResult<Bound<'_, PyTuple>> {
+) -> PyResult<Bound<'_, PyAny>> {
     let options = svmlight_options(options);
     let batch = watched(py, None, |c| {
         text::load_svmlight(Source::open(&path)?, options, c)
@@ -75,7 +75,7 @@ pub(super) fn load_xmc(
     py: Python<'_>,
     path: PathBuf,
     multilabel: Option<bool>,
-) -> PyResult<Bound<'_, PyTuple>> {
+) -> PyResult<Bound<'_, PyAny>> {
     let batch = watched(py, None, |c| {
         text::load_xmc(Source::open(&path)?, multilabel, c)
     })?;
@@ -104,17 +104,20 @@ pub(super) fn save_xmc(
     watched(py, None, |c| text::save_xmc(&path, &rows, &labels, c))
 }
 
-type NextBatch<'py> = PyResult<Option<Bound<'py, PyTuple>>>;
+type Next<'py> = PyResult<Option<Bound<'py, PyAny>>>;
 
-/// Batches of a file, parsed ahead in the background.
+/// Parts of a file, read ahead in the background.
 #[pyclass(frozen, module = "xmtree._core")]
-pub(super) struct Stream(Box<dyn Fn(Python<'_>) -> NextBatch<'_> + Send + Sync>);
+pub(super) struct Stream(Box<dyn Fn(Python<'_>) -> Next<'_> + Send + Sync>);
 
 impl Stream {
-    fn new<L: Element + Copy + 'static>(stream: text::Stream<L>) -> Self {
+    fn new<T: Send + 'static>(
+        items: ReadAhead<T>,
+        to_python: fn(Python<'_>, T) -> PyResult<Bound<'_, PyAny>>,
+    ) -> Self {
         Self(Box::new(move |py| {
-            let batch = watched(py, None, |c| stream.next(c))?;
-            batch.map(|batch| arrays(py, batch)).transpose()
+            let item = watched(py, None, |c| items.next(c))?;
+            item.map(|item| to_python(py, item)).transpose()
         }))
     }
 }
@@ -125,7 +128,7 @@ impl Stream {
         slf
     }
 
-    fn __next__<'py>(&self, py: Python<'py>) -> NextBatch<'py> {
+    fn __next__<'py>(&self, py: Python<'py>) -> Next<'py> {
         (self.0)(py)
     }
 }
@@ -144,33 +147,21 @@ pub(super) fn iter_svmlight(
         multilabel,
     };
     let stream = text::Stream::svmlight(Source::open(&path)?, batch_size, layout)?;
-    Ok(Stream::new(stream))
+    Ok(Stream::new(stream, arrays))
 }
 
 /// Streams an XMC file.
 #[pyfunction]
 pub(super) fn iter_xmc(path: PathBuf, batch_size: usize, multilabel: bool) -> PyResult<Stream> {
     let stream = text::Stream::xmc(Source::open(&path)?, batch_size, multilabel)?;
-    Ok(Stream::new(stream))
+    Ok(Stream::new(stream, arrays))
 }
 
 /// The text of a file, unpacked, in blocks of whole lines.
-#[pyclass(frozen, module = "xmtree._core")]
-pub(super) struct LineBlocks(text::LineBlocks);
-
-#[pymethods]
-impl LineBlocks {
-    #[new]
-    fn new(path: PathBuf) -> PyResult<Self> {
-        Ok(Self(text::LineBlocks::start(Source::open(&path)?)?))
-    }
-
-    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        slf
-    }
-
-    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let block = watched(py, None, |c| self.0.next(c))?;
-        Ok(block.map(|block| PyBytes::new(py, &block)))
-    }
+#[pyfunction]
+pub(super) fn iter_lines(path: PathBuf) -> PyResult<Stream> {
+    let blocks = LineBlocks::read(Source::open(&path)?)?;
+    Ok(Stream::new(blocks, |py, block| {
+        Ok(PyBytes::new(py, &block).into_any())
+    }))
 }

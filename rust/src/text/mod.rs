@@ -21,7 +21,7 @@ mod table;
 mod xmc;
 
 pub use reader::{load_svmlight, load_xmc, scan_svmlight, xmc_is_multilabel, Stream};
-pub use source::{LineBlocks, Source};
+pub use source::{LineBlocks, ReadAhead, Source};
 pub use svmlight::{Layout, SvmlightOptions};
 pub use table::{Batch, Table};
 pub use xmc::save_xmc;

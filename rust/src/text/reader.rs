@@ -1,10 +1,8 @@
 //! Driving a format over the blocks of a file: whole files in one piece, or batches that are read
 //! ahead in the background in constant memory.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use super::cursor::Cursor;
-use super::source::{read_blocks, read_error, Blocks, ReadAhead, Source};
+use super::source::{LineBlocks, ReadAhead, Source};
 use super::svmlight::{Layout, Svmlight, SvmlightOptions};
 use super::table::{Batch, Fault, Format, Table};
 use super::xmc::Xmc;
@@ -16,7 +14,7 @@ use crate::memory;
 pub(super) struct Reader<F> {
     format: F,
     name: String,
-    blocks: Blocks,
+    blocks: LineBlocks,
     block: Vec<u8>,
     at: usize,
     /// Lines read so far, comments and header included.
@@ -29,7 +27,7 @@ impl<F: Format> Reader<F> {
         Ok(Self {
             format,
             name: source.name.clone(),
-            blocks: read_blocks(source)?,
+            blocks: LineBlocks::read(source)?,
             block: Vec::new(),
             at: 0,
             lines: 0,
@@ -47,12 +45,11 @@ impl<F: Format> Reader<F> {
     ) -> Result<bool> {
         if self.at >= self.block.len() {
             match self.blocks.next(control)? {
-                Ok(Some(block)) => self.block = block,
-                Ok(None) => {
+                Some(block) => self.block = block,
+                None => {
                     let ended = self.format.end().map(|()| false);
                     return ended.map_err(|what| self.fault((self.lines.max(1), what)));
                 }
-                Err(error) => return Err(read_error(&self.name, self.lines + 1, error)),
             }
             // Some editors begin a file with U+FEFF.
             let has_mark = self.lines == 0 && self.block.starts_with(b"\xef\xbb\xbf");
@@ -158,13 +155,9 @@ pub fn xmc_is_multilabel(source: Source, control: &Control) -> Result<bool> {
 /// Batches that may wait to be taken.
 const MAX_WAITING_BATCHES: usize = 2;
 
-/// The batches of a file in order. A thread parses ahead of whoever takes
-/// them, another decompresses ahead of it. Dropping the stream ends both.
-#[derive(Debug)]
-pub struct Stream<L> {
-    batches: Mutex<ReadAhead<Batch<L>, Error>>,
-    parser: Arc<Control>,
-}
+/// The batches of a file in order. Their thread parses ahead of whoever takes them, another
+/// decompresses ahead of it.
+pub type Stream<L> = ReadAhead<Batch<L>>;
 
 impl Stream<f64> {
     /// Streams an svmlight file in batches of `size` rows. A stream cannot
@@ -175,56 +168,36 @@ impl Stream<f64> {
             n_features: Some(layout.n_features),
             multilabel: Some(layout.multilabel),
         })?;
-        Self::start(Reader::start(source, format)?, size)
+        Reader::start(source, format)?.stream(size)
     }
 }
 
 impl Stream<i32> {
     /// Streams an XMC file in batches of `size` rows.
     pub fn xmc(source: Source, size: usize, multilabel: bool) -> Result<Self> {
-        Self::start(Reader::start(source, Xmc::new(Some(multilabel)))?, size)
+        Reader::start(source, Xmc::new(Some(multilabel)))?.stream(size)
     }
 }
 
-impl<L: Copy + Send + 'static> Stream<L> {
-    fn start<F: Format<Label = L>>(mut reader: Reader<F>, size: usize) -> Result<Self> {
+impl<F: Format> Reader<F> {
+    fn stream(mut self, size: usize) -> Result<Stream<F::Label>> {
         if size == 0 {
             return Err(Error::parameter("batch_size", size, "at least 1"));
         }
-        let parser = Arc::new(Control::new(0));
-        let control = Arc::clone(&parser);
-        let batches = ReadAhead::start(MAX_WAITING_BATCHES, move |to| {
+        Stream::start(MAX_WAITING_BATCHES, move |control, to| {
             let mut table = Table::default();
             let mut more = true;
             while more {
-                more = reader.advance(&mut table, size, &control)?;
+                more = self.advance(&mut table, size, control)?;
                 if table.n_rows() == size || (!more && table.n_rows() > 0) {
-                    let batch = reader.batch(std::mem::take(&mut table))?;
+                    let batch = self.batch(std::mem::take(&mut table))?;
                     if to.send(Ok(Some(batch))).is_err() {
                         break;
                     }
                 }
             }
             Ok(())
-        })?;
-        Ok(Self {
-            batches: Mutex::new(batches),
-            parser,
         })
-    }
-
-    /// The next batch, `None` after the last; gives up waiting when `control`
-    /// says so, and can then be asked again. After an error there is no more.
-    pub fn next(&self, control: &Control) -> Result<Option<Batch<L>>> {
-        let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
-        batches.next(control)?
-    }
-}
-
-impl<L> Drop for Stream<L> {
-    fn drop(&mut self) {
-        // The parser may be waiting for a pipe, where it hears of nothing else.
-        self.parser.stop();
     }
 }
 

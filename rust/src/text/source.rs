@@ -4,10 +4,10 @@
 //! reading ahead takes constant memory.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
+use std::io::{self, BufReader, Cursor, ErrorKind, Read};
 use std::path::Path;
 use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError, SyncSender};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ impl Source {
 
     /// The bytes of a test as if they were a file.
     #[cfg(test)]
-    pub(super) fn of_bytes(bytes: &[u8]) -> Self {
+    pub(super) fn from_bytes(bytes: &[u8]) -> Self {
         Self::reader("test", Cursor::new(bytes.to_vec()))
     }
 }
@@ -74,7 +74,7 @@ impl std::fmt::Debug for Source {
 
 /// Looks at the first bytes and unpacks accordingly. The file's suffix
 /// does not count: downloads are renamed, and stdin has none.
-pub(super) fn unpacked(mut raw: Box<dyn Read + Send>) -> io::Result<Text> {
+fn unpacked(mut raw: Box<dyn Read + Send>) -> io::Result<Text> {
     let mut magic = Vec::with_capacity(MAGIC_BYTES);
     raw.by_ref()
         .take(MAGIC_BYTES as u64)
@@ -92,51 +92,49 @@ pub(super) fn unpacked(mut raw: Box<dyn Read + Send>) -> io::Result<Text> {
         }
         // 0x184d2a5? are the skippable frames that some packers begin with.
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
-            (Box::new(zstd_text(whole)?), Some("zstd"))
+            let mut text = zstd::stream::read::Decoder::with_buffer(whole)?;
+            // Files packed with --long ask for windows beyond the default of 128 MiB.
+            let is_wide = cfg!(target_pointer_width = "64");
+            text.window_log_max(if is_wide { 31 } else { 30 })?;
+            (Box::new(text), Some("zstd"))
         }
         _ => (Box::new(whole.into_inner()), None),
     })
 }
 
-fn zstd_text(raw: impl BufRead) -> io::Result<impl Read> {
-    let mut decoder = zstd::stream::read::Decoder::with_buffer(raw)?;
-    // Files packed with --long ask for windows beyond the default of 128 MiB.
-    decoder.window_log_max(if cfg!(target_pointer_width = "64") {
-        31
-    } else {
-        30
-    })?;
-    Ok(decoder)
-}
-
 /// How often a waiting taker looks at its stop flag.
-const BEAT: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// An item, the end (`None`), or the error that ended it.
-type Message<T, E> = std::result::Result<Option<T>, E>;
+type Message<T> = Result<Option<T>>;
 
 /// Where the thread puts its items.
-pub(super) type Sender<T, E> = SyncSender<Message<T, E>>;
+pub(super) type Sender<T> = SyncSender<Message<T>>;
 
-/// Items in the order in which a thread makes them.
+/// Items of a file in order, made by a thread ahead of whoever takes them. Dropping it ends the
+/// thread.
 #[derive(Debug)]
-pub(super) struct ReadAhead<T, E> {
+pub struct ReadAhead<T> {
     /// `None` once the end, or an error, was handed out.
-    messages: Option<Receiver<Message<T, E>>>,
+    messages: Mutex<Option<Receiver<Message<T>>>>,
+    /// Stops the thread.
+    worker: Arc<Control>,
 }
 
-impl<T: Send + 'static, E: Send + 'static> ReadAhead<T, E> {
+impl<T: Send + 'static> ReadAhead<T> {
     /// Starts `work`, whose items may wait, `waiting` at a time, to be taken. The thread
     /// ends by itself when the work does, or when this is dropped and it next has something
-    /// to hand over; nobody waits for it, because it may hang on a pipe. An error where the
-    /// system starts no thread.
-    pub fn start(
+    /// to hand over or looks at its control; nobody waits for it, because it may hang on a pipe.
+    /// An error where the system starts no thread.
+    pub(super) fn start(
         waiting: usize,
-        work: impl FnOnce(&Sender<T, E>) -> std::result::Result<(), E> + Send + 'static,
+        work: impl FnOnce(&Control, &Sender<T>) -> Result<()> + Send + 'static,
     ) -> Result<Self> {
         let (sender, receiver) = sync_channel(waiting);
+        let worker = Arc::new(Control::new(0));
+        let control = Arc::clone(&worker);
         let read = move || {
-            let last = work(&sender);
+            let last = work(&control, &sender);
             // That nobody receives any more is the ordinary signal to stop.
             let _ = sender.send(last.map(|()| None));
         };
@@ -144,19 +142,21 @@ impl<T: Send + 'static, E: Send + 'static> ReadAhead<T, E> {
             .spawn(read)
             .map_err(|error| Error::Threads(format!("no thread to read the file: {error}")))?;
         Ok(Self {
-            messages: Some(receiver),
+            messages: Mutex::new(Some(receiver)),
+            worker,
         })
     }
 
     /// The next item, `None` after the last; gives up waiting when `control` says so, and
     /// can then be asked again. After an error of the thread there is no more.
-    pub fn next(&mut self, control: &Control) -> Result<Message<T, E>> {
-        let Some(messages) = &self.messages else {
-            return Ok(Ok(None));
+    pub fn next(&self, control: &Control) -> Result<Option<T>> {
+        let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(receiver) = &*messages else {
+            return Ok(None);
         };
         let message = loop {
             control.check()?;
-            match messages.recv_timeout(BEAT) {
+            match receiver.recv_timeout(POLL_INTERVAL) {
                 Ok(message) => break message,
                 Err(RecvTimeoutError::Timeout) => {}
                 // Only a panic closes the channel without a last word. It must
@@ -167,9 +167,16 @@ impl<T: Send + 'static, E: Send + 'static> ReadAhead<T, E> {
             }
         };
         if !matches!(message, Ok(Some(_))) {
-            self.messages = None;
+            *messages = None;
         }
-        Ok(message)
+        message
+    }
+}
+
+impl<T> Drop for ReadAhead<T> {
+    fn drop(&mut self) {
+        // The thread may be waiting for another one, where it hears of nothing else.
+        self.worker.stop();
     }
 }
 
@@ -182,34 +189,35 @@ const MAX_WAITING_BLOCKS: usize = 3;
 /// not fill the memory before it is refused.
 const MAX_LINE_BYTES: usize = 1 << 28;
 
-/// Blocks of whole lines, every line ending in `\n`, in the order of the file.
-/// An error of the kind `InvalidData` says that what was read is no sound
-/// file, any other that the operating system refused.
-pub(super) type Blocks = ReadAhead<Vec<u8>, io::Error>;
+/// The text of a file, plain or compressed, in blocks of whole lines, each ending in `\n`.
+pub type LineBlocks = ReadAhead<Vec<u8>>;
 
-/// Starts reading `source`.
-pub(super) fn read_blocks(source: Source) -> Result<Blocks> {
-    let (raw, trickles) = (source.bytes, source.is_stdin);
-    ReadAhead::start(MAX_WAITING_BLOCKS, move |to| cut(raw, trickles, to))
-}
-
-/// The error of reading the file `name` where line `line` should come.
-pub(super) fn read_error(name: &str, line: u64, error: io::Error) -> Error {
-    if error.kind() == ErrorKind::InvalidData {
-        return Error::Line {
-            file: name.into(),
-            line,
-            what: error.to_string(),
-        };
+impl LineBlocks {
+    /// Starts reading `source` in the background.
+    pub fn read(source: Source) -> Result<Self> {
+        Self::start(MAX_WAITING_BLOCKS, move |_, to| {
+            let mut n_lines = 0;
+            let ended = cut(source.bytes, source.is_stdin, to, &mut n_lines);
+            ended.map_err(|error| match error.kind() {
+                ErrorKind::InvalidData => Error::Line {
+                    file: source.name,
+                    line: n_lines + 1,
+                    what: error.to_string(),
+                },
+                _ => Error::io(source.name, error),
+            })
+        })
     }
-    Error::io(name, error)
 }
 
-/// Reads `raw` to its end and sends it, unpacked, in blocks of whole lines.
+/// Reads `raw` to its end and sends it, unpacked, in blocks of whole lines, which it counts. An
+/// error of the kind `InvalidData` says that what was read is no sound file, any other that the
+/// operating system refused.
 fn cut(
     raw: Box<dyn Read + Send>,
     trickles: bool,
-    to: &Sender<Vec<u8>, io::Error>,
+    to: &Sender<Vec<u8>>,
+    n_lines: &mut u64,
 ) -> io::Result<()> {
     let (mut bytes, packing) = unpacked(raw)?;
     // A plain pipe is passed on as it comes, so that a slow writer's lines are
@@ -240,7 +248,7 @@ fn cut(
             Err(error) => {
                 // What came whole is still parsed, so that the line number of
                 // the failure is right.
-                send_lines(&mut buffer, filled, line_end, to);
+                send_lines(&mut buffer, filled, line_end, to, n_lines);
                 return Err(failure(error, packing));
             }
         };
@@ -255,11 +263,11 @@ fn cut(
                 buffer.push(b'\n');
                 filled += 1;
             }
-            send_lines(&mut buffer, filled, filled, to);
+            send_lines(&mut buffer, filled, filled, to, n_lines);
             return Ok(());
         }
         if line_end > 0 && filled >= enough {
-            match send_lines(&mut buffer, filled, line_end, to) {
+            match send_lines(&mut buffer, filled, line_end, to, n_lines) {
                 Some(left) => filled = left,
                 None => return Ok(()),
             }
@@ -274,7 +282,8 @@ fn send_lines(
     buffer: &mut Vec<u8>,
     filled: usize,
     line_end: usize,
-    to: &Sender<Vec<u8>, io::Error>,
+    to: &Sender<Vec<u8>>,
+    n_lines: &mut u64,
 ) -> Option<usize> {
     if line_end == 0 {
         return Some(filled);
@@ -284,6 +293,7 @@ fn send_lines(
     rest[..left].copy_from_slice(&buffer[line_end..filled]);
     let mut lines = std::mem::replace(buffer, rest);
     lines.truncate(line_end);
+    *n_lines += lines.iter().filter(|&&byte| byte == b'\n').count() as u64;
     to.send(Ok(Some(lines))).ok().map(|()| left)
 }
 
@@ -305,45 +315,6 @@ fn unsound(why: String) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, why)
 }
 
-/// The text of a file, plain or compressed, in blocks of whole lines, each ending in `\n`.
-/// A thread reads and decompresses ahead of whoever takes them.
-#[derive(Debug)]
-pub struct LineBlocks {
-    name: String,
-    state: Mutex<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    blocks: Blocks,
-    /// Lines handed out so far.
-    lines: u64,
-}
-
-impl LineBlocks {
-    /// Starts reading `source` in the background.
-    pub fn start(source: Source) -> Result<Self> {
-        Ok(Self {
-            name: source.name.clone(),
-            state: Mutex::new(State {
-                blocks: read_blocks(source)?,
-                lines: 0,
-            }),
-        })
-    }
-
-    /// The next block, `None` after the last; gives up waiting when `control` says so, and
-    /// can then be asked again. After an error there is no more.
-    pub fn next(&self, control: &Control) -> Result<Option<Vec<u8>>> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = state.blocks.next(control)?;
-        let block = next.map_err(|error| read_error(&self.name, state.lines + 1, error))?;
-        let ends = block.iter().flatten().filter(|&&byte| byte == b'\n');
-        state.lines += ends.count() as u64;
-        Ok(block)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -357,7 +328,7 @@ mod tests {
 
     /// All blocks as one text, and the error that ended them.
     fn read(bytes: &[u8]) -> (Vec<u8>, Option<String>) {
-        let blocks = LineBlocks::start(Source::of_bytes(bytes)).unwrap();
+        let blocks = LineBlocks::read(Source::from_bytes(bytes)).unwrap();
         let mut text = Vec::new();
         loop {
             match blocks.next(&Control::new(0)) {

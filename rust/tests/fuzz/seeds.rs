@@ -154,7 +154,7 @@ impl Set {
             .create(params, N_CLASSES, label_sets)
             .unwrap();
         let (starts, columns) = (Indices::I64(&self.starts), Indices::I32(&self.columns));
-        let rows = Rows::csr(starts, columns, Values::F32(&self.values), N_COLUMNS).unwrap();
+        let rows = Rows::csr(starts, columns, Values::F32(&self.values), N_COLUMNS, false).unwrap();
         let sets: Vec<i32> = self.labels.iter().map(|&label| label as i32).collect();
         let set_starts: Vec<i64> = (0..=N_ROWS as i64).collect();
         let targets = if label_sets {

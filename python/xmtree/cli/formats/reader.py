@@ -207,7 +207,7 @@ def is_plain_number(text: str) -> bool:
 def lines(path: str, name: str) -> Iterator[str]:
     """The lines of a text file, plain or packed; ``name`` is what messages call it."""
     number = 0
-    for block in _core.LineBlocks(path):
+    for block in _core.iter_lines(path):
         try:
             text = block.decode("utf-8-sig" if number == 0 else "utf-8")
         except UnicodeDecodeError as error:
@@ -225,7 +225,7 @@ def lines(path: str, name: str) -> Iterator[str]:
 
 def first_line(path: str) -> str:
     """The first line that is not blank, "" if there is none; bytes that are no text replaced."""
-    for block in _core.LineBlocks(path):
+    for block in _core.iter_lines(path):
         for line in block.splitlines():
             if line.strip():
                 return line.decode("utf-8-sig", errors="replace")

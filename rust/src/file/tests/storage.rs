@@ -61,7 +61,7 @@ fn mapped_arrays_are_those_that_were_written() {
     let mut mapped = Bundle::map(&path).unwrap();
     assert_eq!(mapped.arrays(), bundle.arrays());
     assert_eq!(mapped.to_bytes().unwrap(), bundle.to_bytes().unwrap());
-    let mut many = mapped.take_flat::<u16>("many").unwrap();
+    let mut many = mapped.take_flat::<u16>("many", None).unwrap();
     let is_little = cfg!(target_endian = "little");
     assert_eq!(many.is_mapped(), is_little);
     let part = many.part(10..12);
@@ -94,11 +94,11 @@ fn what_lies_where_it_cannot_be_used_is_read() {
     let mut mapped = Bundle::map(&path).unwrap();
     assert_eq!(mapped, {
         let mut read = Bundle::read(&path).unwrap();
-        assert_eq!(read.take_flat::<u8>("a").unwrap(), [1, 2, 3]);
+        assert_eq!(read.take_flat::<u8>("a", None).unwrap(), [1, 2, 3]);
         read.put("a", vec![1_u8, 2, 3]);
         read
     });
-    let floats = mapped.take_flat::<f32>("b").unwrap();
+    let floats = mapped.take_flat::<f32>("b", None).unwrap();
     assert_eq!((floats[0], floats.is_mapped()), (1.5, false));
 }
 
@@ -124,7 +124,7 @@ fn mapping_reads_nothing_but_the_index() {
     let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(24 + body + 4).unwrap();
     let mut bundle = Bundle::map(&path).unwrap();
-    let x = bundle.take_flat::<f32>("x").unwrap();
+    let x = bundle.take_flat::<f32>("x", None).unwrap();
     assert_eq!((x.len() as u64, x[x.len() - 1]), (n, 0.0));
 }
 

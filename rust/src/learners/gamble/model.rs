@@ -34,7 +34,7 @@ const FEATURE_BYTES: usize = 64;
 /// use xmtree::Control;
 ///
 /// let x = [1.0, 2.0, 3.0, f64::NAN];
-/// let rows = Rows::new_dense(Values::F64(&x), 4, 1, true)?;
+/// let rows = Rows::dense(Values::F64(&x), 4, 1, true)?;
 /// let labels = Labels::new(&[0, 1, 2, 0], 3)?;
 /// let params = Params { n_estimators: 10, subsample: 1.0, ..Params::default() };
 /// let mut model = Gamble::create(params, 3, false)?;

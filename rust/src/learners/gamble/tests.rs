@@ -63,7 +63,7 @@ impl Table {
 
     fn rows(&self) -> Rows<'_> {
         let values = Values::F32(&self.values);
-        Rows::new_dense(values, self.labels.len(), self.width, true).unwrap()
+        Rows::dense(values, self.labels.len(), self.width, true).unwrap()
     }
 
     fn all_rows(&self) -> Vec<u32> {

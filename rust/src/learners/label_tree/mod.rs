@@ -24,7 +24,7 @@ use learner::Layout;
 use crate::control::Control;
 use crate::data::{Preparation, Rows};
 use crate::error::{Error, Result};
-use crate::file::{Bundle, Persist, Report};
+use crate::file::{Bundle, Persist, Record, Report};
 use crate::linear::{Loss, Optimizer};
 use crate::memory::can_alloc;
 use crate::model::{Learning, Member, Mistakes, OnlineLearner, PredictOptions, Predictor, Start};
@@ -169,7 +169,7 @@ impl OnlineLearner for LabelTree {
         for_prediction: bool,
         bundle: &mut Bundle,
     ) -> Result<Self> {
-        let order: Vec<u32> = bundle.take_exactly("order", n_classes)?;
+        let order = u32::take(Some(n_classes), "order", bundle)?;
         let mut sorted = order.clone();
         sorted.sort_unstable();
         if !sorted.into_iter().eq(0..n_classes as u32) {

@@ -51,7 +51,7 @@ fn streams() -> impl Strategy<Value = (Vec<f32>, Vec<u32>)> {
 }
 
 fn batch<'a>(values: &'a [f32], labels: &'a [u32]) -> Batch<'a> {
-    let rows = Rows::dense(Values::F32(values), labels.len(), WIDTH).unwrap();
+    let rows = Rows::dense(Values::F32(values), labels.len(), WIDTH, false).unwrap();
     Batch::new(rows, Targets::One(Labels::new(labels, K).unwrap()), None).unwrap()
 }
 
@@ -120,7 +120,7 @@ fn only_what_is_counted_in_examples_depends_on_the_scale_of_weights() {
     let values: Vec<f32> = (0..4 * 600)
         .map(|i| ((i * 37) % 23) as f32 - 11.0)
         .collect();
-    let rows = Rows::dense(Values::F32(&values), 600, WIDTH).unwrap();
+    let rows = Rows::dense(Values::F32(&values), 600, WIDTH, false).unwrap();
     let preparation = Preparation::new(Scaling::None, None, &rows).unwrap();
     for optimizer in [Optimizer::Pn, Optimizer::Nag] {
         for policy in [Policy::Filter, Policy::Random] {
@@ -164,7 +164,7 @@ fn only_what_is_counted_in_examples_depends_on_the_scale_of_weights() {
 #[test]
 fn flat_scores_are_searched_at_a_bounded_cost() {
     const MANY: usize = 1 << 18;
-    let rows = Rows::dense(Values::F32(&[1.0, 2.0]), 1, 2).unwrap();
+    let rows = Rows::dense(Values::F32(&[1.0, 2.0]), 1, 2, false).unwrap();
     let labels = Targets::One(Labels::new(&[7], MANY).unwrap());
     let mut tree = Model::create(params(Policy::Random), MANY, false).unwrap();
     let control = Control::new(0);
@@ -173,7 +173,7 @@ fn flat_scores_are_searched_at_a_bounded_cost() {
     let member = &tree.members()[0];
     let routers = member.learner.freeze(&control).unwrap();
     let mut block = crate::linear::Block::default();
-    let other = Rows::dense(Values::F32(&[0.0, 0.0]), 1, 2).unwrap();
+    let other = Rows::dense(Values::F32(&[0.0, 0.0]), 1, 2, false).unwrap();
     block.fill(&member.preparation, &other, 0..1, routers.width());
     let routers = crate::tree::Routers::<LabelTree>::Frozen(&routers);
     let look = routers.look(&block, 0);
@@ -220,7 +220,7 @@ fn made_up_files_are_refused() {
     }
     refused(&|inner| {
         let mut other = Model::create(params(Policy::Filter), 3, false).unwrap();
-        let rows = Rows::dense(Values::F32(&values), 10, WIDTH).unwrap();
+        let rows = Rows::dense(Values::F32(&values), 10, WIDTH, false).unwrap();
         let few = Targets::One(Labels::new(&[0; 10], 3).unwrap());
         let few = Batch::new(rows, few, None).unwrap();
         other

@@ -178,7 +178,7 @@ impl Data {
 
     pub(in crate::learners) fn rows(&self) -> Rows<'_> {
         let (starts, columns) = (Indices::I32(&self.starts), Indices::I32(&self.columns));
-        Rows::csr(starts, columns, Values::F32(&self.values), WIDTH).unwrap()
+        Rows::csr(starts, columns, Values::F32(&self.values), WIDTH, false).unwrap()
     }
 
     pub(in crate::learners) fn batch(&self) -> Batch<'_> {

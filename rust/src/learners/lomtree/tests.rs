@@ -34,14 +34,14 @@ fn params() -> Params {
 }
 
 fn batch<'a>(values: &'a [f32], labels: &'a [u32], n_classes: usize) -> Batch<'a> {
-    let rows = Rows::dense(Values::F32(values), labels.len(), WIDTH).unwrap();
+    let rows = Rows::dense(Values::F32(values), labels.len(), WIDTH, false).unwrap();
     let targets = Targets::One(Labels::new(labels, n_classes).unwrap());
     Batch::new(rows, targets, None).unwrap()
 }
 
 /// A tree that has seen nothing.
 fn empty(params: &Params, n_classes: usize) -> LomTree {
-    let rows = Rows::dense(Values::F32(&[0.0; WIDTH]), 1, WIDTH).unwrap();
+    let rows = Rows::dense(Values::F32(&[0.0; WIDTH]), 1, WIDTH, false).unwrap();
     let preparation = Preparation::new(Scaling::None, None, &rows).unwrap();
     LomTree::empty(params, n_classes, &preparation)
 }

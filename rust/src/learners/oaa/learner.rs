@@ -262,7 +262,7 @@ impl Oaa {
             let is_kept = |tile: &Tile| usize::from(!tile.planes()[at].is_empty());
             let of_tile = |tile: &Tile| is_kept(tile) * n_slots * tile.width();
             let planes: Flat<f32> =
-                bundle.take_flat_exactly(name, oaa.tiles.iter().map(of_tile).sum())?;
+                bundle.take_flat(name, Some(oaa.tiles.iter().map(of_tile).sum()))?;
             let mut start = 0;
             for tile in &mut oaa.tiles {
                 let end = start + of_tile(tile);

@@ -93,7 +93,14 @@ impl Data {
 
     fn rows(&self) -> Rows<'_> {
         let (starts, columns) = (Indices::I32(&self.starts), Indices::I32(&self.columns));
-        Rows::csr(starts, columns, Values::F32(&self.values), self.n_cols).unwrap()
+        Rows::csr(
+            starts,
+            columns,
+            Values::F32(&self.values),
+            self.n_cols,
+            false,
+        )
+        .unwrap()
     }
 
     fn labels(&self) -> Targets<'_> {
@@ -144,7 +151,7 @@ fn vector_steps_are_the_steps_of_the_loss() {
             };
             let bias = params.initial_bias();
             let mut oaa = Model::create(params, 2, false).unwrap();
-            let rows = Rows::dense(Values::F32(&[2.0]), 1, 1).unwrap();
+            let rows = Rows::dense(Values::F32(&[2.0]), 1, 1, false).unwrap();
             let one = Targets::One(Labels::new(&[1], 2).unwrap());
             let other = Targets::One(Labels::new(&[0], 2).unwrap());
             for targets in [one, other] {

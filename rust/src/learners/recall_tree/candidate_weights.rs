@@ -355,7 +355,7 @@ mod tests {
             let sparse: Vec<f32> = (0..WIDTH - 1)
                 .map(|at| if at % 7 == 3 { values[at] } else { 0.0 })
                 .collect();
-            let rows = Rows::dense(Values::F32(&sparse), 1, WIDTH - 1).unwrap();
+            let rows = Rows::dense(Values::F32(&sparse), 1, WIDTH - 1, false).unwrap();
             let preparation = Preparation::new(Scaling::None, None, &rows).unwrap();
             let mut block = Block::default();
             block.fill(&preparation, &rows, 0..1, WIDTH);

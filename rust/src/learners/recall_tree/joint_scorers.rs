@@ -367,7 +367,7 @@ mod tests {
                 learning_rate: Some(0.125),
                 ..Params::default()
             };
-            let rows = Rows::dense(Values::F32(&[2.0, 1.0]), 1, 2).unwrap();
+            let rows = Rows::dense(Values::F32(&[2.0, 1.0]), 1, 2, false).unwrap();
             let preparation = Preparation::new(Scaling::None, None, &rows).unwrap();
             let mut example = PathExample::default();
             example.read(&preparation, &rows, 0);

@@ -120,12 +120,13 @@ impl Stream {
 
     fn rows(&self) -> Rows<'_> {
         match &self.dense {
-            Some(dense) => Rows::dense(Values::F32(dense), self.len(), WIDTH).unwrap(),
+            Some(dense) => Rows::dense(Values::F32(dense), self.len(), WIDTH, false).unwrap(),
             None => Rows::csr(
                 Indices::I32(&self.starts),
                 Indices::I32(&self.columns),
                 Values::F32(&self.values),
                 WIDTH,
+                false,
             )
             .unwrap(),
         }

@@ -4,12 +4,12 @@ use super::*;
 use proptest::prelude::*;
 
 fn svmlight(text: &[u8], options: SvmlightOptions) -> Result<Batch<f64>> {
-    let reader = Reader::start(Source::of_bytes(text), Svmlight::new(options)?);
+    let reader = Reader::start(Source::from_bytes(text), Svmlight::new(options)?);
     reader?.whole(&Control::new(0))
 }
 
 fn xmc(text: &[u8], multilabel: Option<bool>) -> Result<Batch<i32>> {
-    let reader = Reader::start(Source::of_bytes(text), Xmc::new(multilabel));
+    let reader = Reader::start(Source::from_bytes(text), Xmc::new(multilabel));
     reader?.whole(&Control::new(0))
 }
 
@@ -284,7 +284,7 @@ fn truncated_and_damaged_files_are_refused() {
 fn stopping_stops() {
     let control = Control::new(0);
     control.stop();
-    let reader = Reader::start(Source::of_bytes(b"1 1 1\n0 0:1\n"), Xmc::new(None));
+    let reader = Reader::start(Source::from_bytes(b"1 1 1\n0 0:1\n"), Xmc::new(None));
     assert!(matches!(
         reader.unwrap().whole(&control),
         Err(Error::Stopped)

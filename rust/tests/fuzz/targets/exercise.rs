@@ -66,7 +66,7 @@ impl Examples {
 
     fn rows(&self, n_columns: usize) -> xmtree::Result<Rows<'_>> {
         let (starts, columns) = (Indices::I64(&self.starts), Indices::I32(&self.columns));
-        Rows::csr(starts, columns, Values::F32(&self.values), n_columns)
+        Rows::csr(starts, columns, Values::F32(&self.values), n_columns, false)
     }
 
     fn batch(&self, n_columns: usize, n_classes: usize, sets: bool) -> xmtree::Result<Batch<'_>> {

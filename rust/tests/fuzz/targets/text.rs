@@ -72,6 +72,7 @@ fn check<L: PartialOrd>(batch: &Batch<L>) {
         columns,
         Values::F32(&table.values),
         batch.n_features,
+        false,
     )
     .expect("rows that were read are sound");
     assert_eq!(table.label_starts.len(), rows.n_rows() + 1);
@@ -116,7 +117,7 @@ pub fn packed(data: &[u8]) {
         }
     }
     let control = Control::new(0);
-    let blocks = LineBlocks::start(Source::reader("fuzz", Cursor::new(file.clone()))).unwrap();
+    let blocks = LineBlocks::read(Source::reader("fuzz", Cursor::new(file.clone()))).unwrap();
     let mut n_bytes = 0;
     while let Ok(Some(block)) = blocks.next(&control) {
         assert!(block.ends_with(b"\n"));

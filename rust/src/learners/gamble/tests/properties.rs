@@ -162,7 +162,7 @@ fn wide_sparse_rows_sample_among_the_columns_that_they_have() {
         starts.push(columns.len() as i64);
     }
     let values = vec![1.0f32; columns.len()];
-    let rows = Rows::new_csr(
+    let rows = Rows::csr(
         Indices::I64(&starts),
         Indices::I64(&columns),
         Values::F32(&values),

@@ -21,7 +21,7 @@ fn a_fit_that_is_refused_changes_nothing() {
             .is_err());
         assert!(ldsm.fit(&other, with(1, adds), &control()).is_err());
     }
-    let gaps = Rows::new_dense(Values::F32(&[f32::NAN; WIDTH]), 1, WIDTH, true).unwrap();
+    let gaps = Rows::dense(Values::F32(&[f32::NAN; WIDTH]), 1, WIDTH, true).unwrap();
     let targets = Targets::One(Labels::new(&[0], N_CLASSES).unwrap());
     let gappy = Batch::new(gaps, targets, None).unwrap();
     assert!(ldsm.fit(&gappy, with(1, false), &control()).is_err());
@@ -31,7 +31,7 @@ fn a_fit_that_is_refused_changes_nothing() {
         .is_err());
     // Trees that are to be added read the columns of those that are there.
     ldsm.params.n_estimators = 3;
-    let narrow = Rows::dense(Values::F32(&[1.0; 4]), 2, 2).unwrap();
+    let narrow = Rows::dense(Values::F32(&[1.0; 4]), 2, 2, false).unwrap();
     let targets = Targets::One(Labels::new(&[0, 1], N_CLASSES).unwrap());
     let narrow = Batch::new(narrow, targets, None).unwrap();
     assert!(ldsm.fit(&narrow, with(1, true), &control()).is_err());

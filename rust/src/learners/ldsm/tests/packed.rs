@@ -140,7 +140,7 @@ fn damaged_lists_are_refused() {
     ];
     for (name, put) in damage {
         let mut inner = stored(&packed).unnest("lists").unwrap();
-        let _: Flat<u8> = inner.take_flat(name).unwrap_or_default();
+        let _: Flat<u8> = inner.take_flat(name, None).unwrap_or_default();
         let mut changed = Bundle::new("lists");
         for (other, array) in inner.arrays().clone() {
             if other != name {

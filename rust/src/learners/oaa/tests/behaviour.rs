@@ -6,8 +6,8 @@ use super::*;
 
 #[test]
 fn a_weight_of_two_is_twice_a_weight_of_one() {
-    let rows = Rows::dense(Values::F32(&[1.0, -0.5, 1.0, -0.5]), 2, 2).unwrap();
-    let once = Rows::dense(Values::F32(&[1.0, -0.5]), 1, 2).unwrap();
+    let rows = Rows::dense(Values::F32(&[1.0, -0.5, 1.0, -0.5]), 2, 2, false).unwrap();
+    let once = Rows::dense(Values::F32(&[1.0, -0.5]), 1, 2, false).unwrap();
     for loss in [
         OaaLoss::Squared,
         OaaLoss::SquaredHinge,
@@ -35,10 +35,10 @@ fn a_weight_of_two_is_twice_a_weight_of_one() {
 #[test]
 fn a_row_of_weight_zero_is_as_good_as_not_there() {
     let (x, y) = ([1.0, -0.5, 3.0, 9.0, -1.0, 0.5, 0.3, 2.0], [0, 1, 2, 1]);
-    let rows = Rows::dense(Values::F32(&x), 4, 2).unwrap();
+    let rows = Rows::dense(Values::F32(&x), 4, 2, false).unwrap();
     let targets = Targets::One(Labels::new(&y, 3).unwrap());
     let with = Batch::new(rows, targets, Some(Values::F32(&[1.0, 1.0, 1.0, 0.0]))).unwrap();
-    let fewer = Rows::dense(Values::F32(&x[..6]), 3, 2).unwrap();
+    let fewer = Rows::dense(Values::F32(&x[..6]), 3, 2, false).unwrap();
     let targets = Targets::One(Labels::new(&y[..3], 3).unwrap());
     let without = Batch::new(fewer, targets, None).unwrap();
     for partial in [false, true] {
@@ -65,6 +65,7 @@ fn memory_grows_with_the_features_seen() {
         Indices::I32(&columns),
         Values::F32(&data.values),
         2_400_000,
+        false,
     );
     let rows = rows.unwrap();
     let mut oaa = Model::create(Params::default(), 70, false).unwrap();
@@ -79,7 +80,7 @@ fn memory_grows_with_the_features_seen() {
     );
     // A column that was not learned is as good as not there.
     let (starts, columns) = (Indices::I32(&[0, 1, 1]), Indices::I32(&[700_001]));
-    let rows = Rows::csr(starts, columns, Values::F32(&[3.0]), 2_400_000).unwrap();
+    let rows = Rows::csr(starts, columns, Values::F32(&[3.0]), 2_400_000, false).unwrap();
     let scores = all_scores(&oaa, &rows, 1);
     assert_eq!(scores[..70], scores[70..]);
 }

@@ -5,7 +5,7 @@ use super::*;
 
 /// A batch of equal dense rows.
 fn rows(values: &[f32], n: usize) -> Rows<'_> {
-    Rows::dense(Values::F32(values), n, values.len() / n).unwrap()
+    Rows::dense(Values::F32(values), n, values.len() / n, false).unwrap()
 }
 
 fn one_label(labels: &[u32], n_classes: usize) -> Targets<'_> {
@@ -82,7 +82,7 @@ fn averages_are_those_of_the_weights_after_each_example() {
         let starts = [0, span.len() as i32];
         let (columns, values) = (&data.columns[span.clone()], &data.values[span]);
         let (starts, columns) = (Indices::I32(&starts), Indices::I32(columns));
-        let row = Rows::csr(starts, columns, Values::F32(values), 24).unwrap();
+        let row = Rows::csr(starts, columns, Values::F32(values), 24, false).unwrap();
         let batch = Batch::new(row, one_label(&data.labels[i..=i], 20), None).unwrap();
         oaa.partial_fit(&batch, 1, None, &control()).unwrap();
         let share = (POWER + 1.0) / (i as f64 + 2.0 + POWER);

@@ -53,7 +53,7 @@ fn rare_classes_hardly_count() {
         .map(|i| if i < 14 { 0 } else { i % 7 + 1 })
         .collect();
     let x = vec![1.0f32; labels.len()];
-    let rows = Rows::dense(Values::F32(&x), labels.len(), 1).unwrap();
+    let rows = Rows::dense(Values::F32(&x), labels.len(), 1, false).unwrap();
     let targets = Targets::One(Labels::new(&labels, 8).unwrap());
     let bits = |paper_tree, weights: Option<&[f32]>| {
         let batch = Batch::new(rows, targets, weights.map(Values::F32)).unwrap();
