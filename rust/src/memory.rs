@@ -28,16 +28,16 @@ pub(crate) fn prefer_large_pages<T>(memory: &mut Vec<T>) {
     #[cfg(target_os = "linux")]
     {
         /// Less is found quickly as it is.
-        const LEAST_BYTES: usize = 4 << 20;
+        const MIN_BYTES: usize = 4 << 20;
         /// A multiple of the size of pages on every system: other addresses would be refused.
-        const PAGE: usize = 1 << 16;
+        const PAGE_BYTES: usize = 1 << 16;
         let bytes = memory.capacity() * size_of::<T>();
-        if bytes < LEAST_BYTES {
+        if bytes < MIN_BYTES {
             return;
         }
         let start = memory.as_mut_ptr().cast::<u8>();
-        let skipped = start.align_offset(PAGE);
-        let len = bytes.saturating_sub(skipped) / PAGE * PAGE;
+        let skipped = start.align_offset(PAGE_BYTES);
+        let len = bytes.saturating_sub(skipped) / PAGE_BYTES * PAGE_BYTES;
         // SAFETY: the range lies in the vector's memory, and the advice keeps what is there.
         let _ = unsafe {
             let start = start.wrapping_add(skipped).cast();

@@ -44,9 +44,9 @@ impl Range {
     /// n of 2^n hashed columns.
     pub const BITS: Self = Self::from(1.0).to(31.0);
     /// A share, neither nothing nor all.
-    pub const PART: Self = Self::above(0.0).below(1.0);
+    pub const INNER_SHARE: Self = Self::above(0.0).below(1.0);
     /// A share that is not nothing.
-    pub const SHARE: Self = Self::above(0.0).to(1.0);
+    pub const POSITIVE_SHARE: Self = Self::above(0.0).to(1.0);
 
     const fn new(low: Bound<f64>, high: Bound<f64>) -> Self {
         Self { low, high }
@@ -279,7 +279,7 @@ macro_rules! params {
                 &self,
                 batch: &$crate::data::Batch<'_>,
             ) -> $crate::Result<$crate::data::Preparation> {
-                $crate::data::Preparation::of_batch(self.scaling, self.n_bits, batch)
+                $crate::data::Preparation::from_batch(self.scaling, self.n_bits, batch)
             }
         }
     };

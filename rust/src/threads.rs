@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 const MAX_PER_CORE: usize = 4;
 
 /// As many threads are started on any machine, if they are asked for.
-const ALWAYS_ALLOWED: usize = 16;
+const MAX_ON_ANY_MACHINE: usize = 16;
 
 /// Runs `work` where rayon's parallel iterators find `n_threads` threads, or as many as make sense
 /// on this machine.
@@ -39,7 +39,7 @@ pub fn with_threads<T: Send>(n_threads: usize, work: impl FnOnce(bool) -> T + Se
 /// count these.
 pub fn sensible(n_threads: usize) -> usize {
     let n_cores = available_parallelism().map_or(1, usize::from);
-    n_threads.min(ALWAYS_ALLOWED.max(MAX_PER_CORE * n_cores))
+    n_threads.min(MAX_ON_ANY_MACHINE.max(MAX_PER_CORE * n_cores))
 }
 
 /// What `of_number` makes of each number below `n`, in their order, or an error of one. Each thread

@@ -173,7 +173,9 @@ def iter_xmc(
     sets = flag("multilabel", multilabel)
     if sets is None:
         _refuse_stdin(path, "multilabel")
-        sets = _core.xmc_is_multilabel(path)
+        # Reads up to the first row with other than one label.
+        batches = _core.iter_xmc(path, batch_size, True)
+        sets = any((np.diff(batch[3]) != 1).any() for batch in batches)
     return map(_xmc, _core.iter_xmc(path, batch_size, sets))
 
 

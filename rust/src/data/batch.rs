@@ -160,13 +160,13 @@ impl<'a> Batch<'a> {
                     weights.len()
                 )));
             }
-            let is_usable = |weight| weight == 0.0 || WEIGHTS.contains(&weight);
+            let is_usable = |weight| weight == 0.0 || WEIGHT_RANGE.contains(&weight);
             if let Some(row) = (0..n_rows).find(|&row| !is_usable(weights.raw(row))) {
                 return Err(Error::data(format!(
                     "row {row}: sample_weight is {:e}; it must be 0, or from {:e} to {:e}",
                     weights.raw(row),
-                    WEIGHTS.start(),
-                    WEIGHTS.end()
+                    WEIGHT_RANGE.start(),
+                    WEIGHT_RANGE.end()
                 )));
             }
         }
@@ -232,7 +232,7 @@ impl<'a> Batch<'a> {
 
     /// The importances in units of their mean over the rows `which`; none where all are 1.
     pub(crate) fn relative_weights(&self, which: &[u32]) -> Option<Vec<f64>> {
-        MeanWeight::of(self, which).relative_weights(self)
+        MeanWeight::from_rows(self, which).relative_weights(self)
     }
 
     /// The rows that count: a weight of 0 is the same as not being there.
@@ -253,7 +253,7 @@ pub(crate) struct MeanWeight {
 
 impl MeanWeight {
     /// The mean over the rows `which`.
-    pub fn of(batch: &Batch<'_>, which: &[u32]) -> Self {
+    pub fn from_rows(batch: &Batch<'_>, which: &[u32]) -> Self {
         let mut mean = Self::default();
         which
             .iter()
@@ -272,12 +272,12 @@ impl MeanWeight {
     pub fn is_sound(&self) -> bool {
         // A mean may be beyond the weights by rounding.
         let mean = self.sum / self.rows as f64;
-        let is_mean = (0.5 * WEIGHTS.start()..=2.0 * WEIGHTS.end()).contains(&mean);
-        self.rows <= MOST_EXAMPLES && (self.rows == 0 && self.sum == 0.0 || is_mean)
+        let is_mean = (0.5 * WEIGHT_RANGE.start()..=2.0 * WEIGHT_RANGE.end()).contains(&mean);
+        self.rows <= MAX_EXAMPLE_COUNT && (self.rows == 0 && self.sum == 0.0 || is_mean)
     }
 
     fn add(&mut self, weight: f64) {
-        self.rows = (self.rows + u64::from(weight > 0.0)).min(MOST_EXAMPLES);
+        self.rows = (self.rows + u64::from(weight > 0.0)).min(MAX_EXAMPLE_COUNT);
         self.sum += weight;
     }
 
@@ -294,7 +294,7 @@ impl MeanWeight {
     /// all are 1.
     pub fn follow(&mut self, batch: &Batch<'_>) -> Option<Vec<f64>> {
         if batch.weights.is_none() && self.sum == self.rows as f64 {
-            self.rows = (self.rows + batch.rows.n_rows() as u64).min(MOST_EXAMPLES);
+            self.rows = (self.rows + batch.rows.n_rows() as u64).min(MAX_EXAMPLE_COUNT);
             self.sum = self.rows as f64;
             return None;
         }
@@ -307,7 +307,7 @@ impl MeanWeight {
 }
 
 /// Counts of examples end here, where floats of double precision no longer tell them apart.
-pub(crate) const MOST_EXAMPLES: u64 = 1 << 53;
+pub(crate) const MAX_EXAMPLE_COUNT: u64 = 1 << 53;
 
 /// Importances above 0: far from where sums of them, or steps by them, would overflow.
-const WEIGHTS: RangeInclusive<f64> = 1e-36..=1e36;
+const WEIGHT_RANGE: RangeInclusive<f64> = 1e-36..=1e36;

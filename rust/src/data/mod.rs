@@ -14,7 +14,7 @@ mod rows;
 pub(crate) use arrays::{check_structure, first_where};
 pub use arrays::{Indices, Values};
 pub use batch::{Batch, LabelSets, Labels, Targets};
-pub(crate) use batch::{MeanWeight, MOST_EXAMPLES};
+pub(crate) use batch::{MeanWeight, MAX_EXAMPLE_COUNT};
 pub use examples::Examples;
 pub use packed::{Lookup, PackedList, PackedLists, Precision};
 pub use preparation::{Preparation, Scaling, LARGEST_VALUE};

@@ -81,7 +81,7 @@ impl Preparation {
     }
 
     /// As [`new`](Self::new), for the rows of `batch` that count: those of weight 0 have no say.
-    pub fn of_batch(scaling: Scaling, n_bits: Option<u32>, batch: &Batch<'_>) -> Result<Self> {
+    pub fn from_batch(scaling: Scaling, n_bits: Option<u32>, batch: &Batch<'_>) -> Result<Self> {
         let (rows, present) = (&batch.rows, batch.present());
         let is_open = scaling == Scaling::Auto && n_bits.is_none();
         if !is_open || present.len() == rows.n_rows() {

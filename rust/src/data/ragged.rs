@@ -125,22 +125,22 @@ impl<T: Clone> Ragged<T> {
     }
 }
 
-const NAME: &str = "list";
+const ENTRIES: &str = "list";
 
 impl<R: Record + Clone> Persist for Ragged<R> {
     fn put(&self, bundle: &mut Bundle) {
-        put_lengths(self.lengths(), NAME, bundle);
-        R::put(self.entries.iter(), NAME, bundle);
+        put_lengths(self.lengths(), ENTRIES, bundle);
+        R::put(self.entries.iter(), ENTRIES, bundle);
     }
 
     fn fill(&mut self, bundle: &mut Bundle) -> Result<()> {
         self.clear();
         let mut end = 0;
-        for n in take_lengths(None, NAME, bundle)? {
+        for n in take_lengths(None, ENTRIES, bundle)? {
             end += n;
             self.starts.push(end);
         }
-        self.entries = R::take_flat(Some(end), NAME, bundle)?;
+        self.entries = R::take_flat(Some(end), ENTRIES, bundle)?;
         Ok(())
     }
 }

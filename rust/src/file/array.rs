@@ -12,7 +12,7 @@ use super::Bundle;
 use crate::error::Result;
 
 /// How many bytes are converted at a time.
-const CHUNK: usize = 1 << 16;
+const CHUNK_BYTES: usize = 1 << 16;
 
 /// No float of a model is larger; see [`Bundle::take`](super::Bundle::take).
 pub const LARGEST: f32 = 1e38;
@@ -108,7 +108,7 @@ macro_rules! element_types {
             pub(super) fn write_to(&self, writer: &mut impl Write) -> io::Result<()> {
                 let mut buffer = Vec::new();
                 match self {
-                    $(Self::$variant(elements) => for chunk in elements.chunks(CHUNK / $width) {
+                    $(Self::$variant(elements) => for chunk in elements.chunks(CHUNK_BYTES / $width) {
                         buffer.resize(chunk.len() * $width, 0);
                         for (bytes, element) in buffer.chunks_exact_mut($width).zip(chunk) {
                             bytes.copy_from_slice(&element.to_le_bytes());
@@ -133,7 +133,7 @@ macro_rules! element_types {
                         elements.try_reserve_exact(len)?;
                         let mut buffer = Vec::new();
                         while elements.len() < len {
-                            buffer.resize((len - elements.len()).min(CHUNK / $width) * $width, 0);
+                            buffer.resize((len - elements.len()).min(CHUNK_BYTES / $width) * $width, 0);
                             reader.read_exact(&mut buffer)?;
                             elements.extend(buffer.chunks_exact($width).map(|bytes| {
                                 let mut element = [0; $width];
@@ -182,7 +182,7 @@ impl Array {
             Self::F32(floats) => {
                 let is_wrong = |x: &f32| !(-LARGEST..=LARGEST).contains(x);
                 let all_fit = |chunk: &[f32]| !chunk.iter().fold(false, |any, x| any | is_wrong(x));
-                if floats.chunks(CHUNK).all(all_fit) {
+                if floats.chunks(CHUNK_BYTES).all(all_fit) {
                     return None;
                 }
                 floats.iter().position(is_wrong)

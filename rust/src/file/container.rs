@@ -22,11 +22,11 @@ pub const VERSION: u32 = 3;
 /// Not text (the first byte), and broken by any conversion of line ends.
 const MAGIC: [u8; 8] = *b"\x89XMTREE\n";
 /// Magic, version, padding, length of the body.
-const HEADER: u64 = 24;
+const HEADER_BYTES: u64 = 24;
 /// The checksum.
-const TRAILER: u64 = 4;
+const TRAILER_BYTES: u64 = 4;
 /// What safetensors allows its own header to be.
-const MAX_INDEX: u64 = 100_000_000;
+const MAX_INDEX_BYTES: u64 = 100_000_000;
 /// The one entry of the body's `__metadata__`.
 const HEAD_KEY: &str = "xmtree";
 
@@ -131,9 +131,9 @@ impl Bundle {
         // A pipe does not say how long it is, and a device may have no end: what the header promises
         // is read, and a byte that shows whether there is more.
         let mut bytes = Vec::new();
-        (&mut file).take(HEADER).read_to_end(&mut bytes)?;
+        (&mut file).take(HEADER_BYTES).read_to_end(&mut bytes)?;
         if let (true, Some((_, body))) = (bytes.starts_with(&MAGIC), bytes.split_last_chunk()) {
-            let rest = u64::from_le_bytes(*body).saturating_add(TRAILER + 1);
+            let rest = u64::from_le_bytes(*body).saturating_add(TRAILER_BYTES + 1);
             file.take(rest).read_to_end(&mut bytes)?;
         }
         Self::decode(bytes.as_slice(), bytes.len() as u64, name)
@@ -188,9 +188,9 @@ impl Bundle {
             .map_err(|error| unwritable(&error))?;
         let mut index = serde_json::to_vec(&index).map_err(|error| unwritable(&error))?;
         index.resize(index.len().next_multiple_of(8), b' ');
-        if index.len() as u64 > MAX_INDEX {
+        if index.len() as u64 > MAX_INDEX_BYTES {
             return Err(unwritable(&format_args!(
-                "its metadata takes {} bytes, at most {MAX_INDEX} are allowed",
+                "its metadata takes {} bytes, at most {MAX_INDEX_BYTES} are allowed",
                 index.len()
             )));
         }
@@ -246,7 +246,7 @@ impl Bundle {
 fn read_index(reader: &mut impl Read, len: u64) -> io::Result<Metadata> {
     let body = read_header(reader, len)?;
     let index_len = u64::from_le_bytes(read_bytes(reader)?);
-    if index_len > MAX_INDEX || index_len > body - 8 {
+    if index_len > MAX_INDEX_BYTES || index_len > body - 8 {
         return Err(damaged("the length of its index is impossible"));
     }
     let mut index = Vec::new();
@@ -265,7 +265,7 @@ fn read_header(reader: &mut impl Read, len: u64) -> io::Result<u64> {
     if len == 0 {
         return Err(invalid("empty, where a model was expected"));
     }
-    if len < HEADER + 8 + TRAILER {
+    if len < HEADER_BYTES + 8 + TRAILER_BYTES {
         let mut start = Vec::new();
         reader.take(MAGIC.len() as u64).read_to_end(&mut start)?;
         return Err(if MAGIC.starts_with(&start) {
@@ -295,7 +295,7 @@ fn read_header(reader: &mut impl Read, len: u64) -> io::Result<u64> {
     }
     let _padding: [u8; 4] = read_bytes(reader)?;
     let body = u64::from_le_bytes(read_bytes(reader)?);
-    let expected = body.checked_add(HEADER + TRAILER);
+    let expected = body.checked_add(HEADER_BYTES + TRAILER_BYTES);
     if expected != Some(len) || body < 8 {
         return Err(damaged(format_args!(
             "it has {len} bytes, its header promises {}",

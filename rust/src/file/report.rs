@@ -73,11 +73,6 @@ impl Report {
         self.push(name, vec![value].into(), Shape::Scalar);
     }
 
-    /// The columns, in order.
-    pub fn columns(&self) -> &[Column] {
-        &self.0
-    }
-
     /// The columns, in order, to be taken.
     pub fn into_columns(self) -> Vec<Column> {
         self.0

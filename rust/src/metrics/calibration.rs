@@ -16,10 +16,10 @@ pub type Target<R> = (R, f64, f64);
 /// Weight of half the squared distance from where the search began, beside a mean over rows.
 const RIDGE: f64 = 1e-4;
 /// How far from there the logarithm of a slope may go, and what is added.
-const REACH: [f64; 2] = [8.0, 300.0];
-const MOST_STEPS: usize = 100;
+const MAX_DISTANCE: [f64; 2] = [8.0, 300.0];
+const MAX_STEPS: usize = 100;
 /// Shorter steps end the search.
-const SHORT: f64 = 1e-6;
+const MIN_STEP: f64 = 1e-6;
 
 /// The logistic function of a line: `slope * x + intercept` is the logit of a probability.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -129,7 +129,7 @@ pub fn fit_logistic<R>(
     };
     let (mut point, mut damping) = (start, 1e-3);
     let mut here = measure(point);
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         let (loss, down, [first, mixed, second]) = here;
         let (first, second) = (first * (1.0 + damping), second * (1.0 + damping));
         let determinant = first * second - mixed * mixed;
@@ -138,7 +138,7 @@ pub fn fit_logistic<R>(
             (first * down[1] - mixed * down[0]) / determinant,
         ];
         let next = [0, 1].map(|i| {
-            let (low, high) = (start[i] - REACH[i], start[i] + REACH[i]);
+            let (low, high) = (start[i] - MAX_DISTANCE[i], start[i] + MAX_DISTANCE[i]);
             (point[i] + steps[i]).clamp(low, high)
         });
         let longest = (next[0] - point[0]).abs().max((next[1] - point[1]).abs());
@@ -149,7 +149,7 @@ pub fn fit_logistic<R>(
         } else {
             damping = 8.0 * damping.max(1e-6);
         }
-        if longest < SHORT {
+        if longest < MIN_STEP {
             break;
         }
     }
@@ -157,12 +157,12 @@ pub fn fit_logistic<R>(
 }
 
 /// Slopes of an octave.
-const PHASES: usize = 4;
+const SLOPES_PER_OCTAVE: usize = 4;
 /// Octaves, from 2^-7 to 2^8.
 const OCTAVES: usize = 15;
 /// Logarithm to base 2 of the lowest slope.
-const LOWEST: f64 = -7.0;
-const N_SLOPES: usize = PHASES * OCTAVES;
+const LOG2_LOWEST_SLOPE: f64 = -7.0;
+const N_SLOPES: usize = SLOPES_PER_OCTAVE * OCTAVES;
 
 /// Sums of the log loss over rows, for a grid of slopes.
 #[derive(Debug, Clone, PartialEq)]
@@ -202,11 +202,11 @@ impl TopLabelLoss {
         for (_, &score) in rest.filter(|&(class, &score)| class != at && score > f32::NEG_INFINITY)
         {
             let below = f64::from(score) - f64::from(best);
-            for phase in 0..PHASES {
-                let slope = (LOWEST + phase as f64 / PHASES as f64).exp2();
+            for phase in 0..SLOPES_PER_OCTAVE {
+                let slope = (LOG2_LOWEST_SLOPE + phase as f64 / SLOPES_PER_OCTAVE as f64).exp2();
                 let mut power = (slope * below).exp();
                 for octave in 0..OCTAVES {
-                    others[octave * PHASES + phase] += power;
+                    others[octave * SLOPES_PER_OCTAVE + phase] += power;
                     power *= power;
                 }
             }
@@ -243,7 +243,7 @@ impl TopLabelLoss {
                 place += 0.5 * (left - right) / bend;
             }
         }
-        Some((LOWEST + place / PHASES as f64).exp2())
+        Some((LOG2_LOWEST_SLOPE + place / SLOPES_PER_OCTAVE as f64).exp2())
     }
 }
 

@@ -40,7 +40,7 @@ pub const N_SHARING: usize = 20;
 /// Of them those whose spread the slope is first guessed from.
 const N_SPREAD: usize = 5;
 /// Logits of a best label's share are read as at most this.
-const MOST: f64 = 20.7;
+const MAX_LOGIT: f64 = 20.7;
 
 /// What the scores of a learner are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,7 +121,7 @@ impl Shares {
         let mut tops: Vec<Target<f64>> = Vec::new();
         for (logits, target, weight) in &rows {
             let (top, _) = top_logit([log_slope, rest], logits, n_classes);
-            tops.push((top.clamp(-MOST, MOST), *target, *weight));
+            tops.push((top.clamp(-MAX_LOGIT, MAX_LOGIT), *target, *weight));
         }
         let [log_top_slope, intercept] = fit_logistic([0.0, 0.0], &tops, |point, row| {
             let slanted = point[0].exp() * row.0;

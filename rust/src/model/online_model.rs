@@ -105,7 +105,7 @@ impl<L: OnlineLearner> OnlineModel<L> {
     pub(crate) fn start_fit(&self, batch: &Batch<'_>, control: &Control) -> Result<FitStart> {
         self.check_batch(batch, self.n_classes)?;
         let present = batch.present();
-        let mean_weight = MeanWeight::of(batch, &present);
+        let mean_weight = MeanWeight::from_rows(batch, &present);
         let is_scaled = self.params.scale_weights();
         let weights = is_scaled
             .then(|| mean_weight.relative_weights(batch))

@@ -5,7 +5,7 @@ use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Batch, MOST_EXAMPLES};
+use crate::data::{Batch, MAX_EXAMPLE_COUNT};
 use crate::error::{Error, Result};
 use crate::file::is_count;
 
@@ -112,7 +112,7 @@ impl Mistakes {
     /// Takes in one example.
     #[inline]
     pub fn count(&mut self, is_wrong: bool, importance: f32) {
-        self.examples = (self.examples + 1).min(MOST_EXAMPLES);
+        self.examples = (self.examples + 1).min(MAX_EXAMPLE_COUNT);
         if self.repeats {
             return;
         }
@@ -124,14 +124,14 @@ impl Mistakes {
 
     /// Takes in another count.
     pub fn add(&mut self, other: &Self) {
-        self.examples = (self.examples + other.examples).min(MOST_EXAMPLES);
+        self.examples = (self.examples + other.examples).min(MAX_EXAMPLE_COUNT);
         self.weight += other.weight;
         self.wrong += other.wrong;
     }
 
     /// Whether these are counts.
     pub fn is_sound(&self) -> bool {
-        self.examples <= MOST_EXAMPLES
+        self.examples <= MAX_EXAMPLE_COUNT
             && is_count(&self.weight)
             && 0.0 <= self.wrong
             && self.wrong <= self.weight

@@ -24,7 +24,7 @@ pub(super) type ValueArray<'py, D = Ix1> = Either<'py, f32, f64, D>;
 
 impl<'py, A: Element, B: Element, D: Dimension> Either<'py, A, B, D> {
     /// Borrows `array`, or an aligned copy of it; `None` if it is of another type or dimension.
-    pub fn of(array: &Bound<'py, PyAny>) -> Option<Self> {
+    pub fn borrow(array: &Bound<'py, PyAny>) -> Option<Self> {
         let array = &aligned(array).ok()?;
         let a = array.extract().map(Self::A);
         a.or_else(|_| array.extract().map(Self::B)).ok()
@@ -32,7 +32,7 @@ impl<'py, A: Element, B: Element, D: Dimension> Either<'py, A, B, D> {
 
     fn take(owner: &Bound<'py, PyAny>, name: &str) -> PyResult<Self> {
         let array = owner.getattr(name)?;
-        Self::of(&array).ok_or_else(|| {
+        Self::borrow(&array).ok_or_else(|| {
             PyTypeError::new_err(format!("{name}: unsupported dtype {}", dtype_of(&array)))
         })
     }
@@ -122,17 +122,22 @@ pub(super) enum RowsArg<'py> {
 
 impl<'py> RowsArg<'py> {
     pub fn take(x: &Bound<'py, PyAny>) -> PyResult<Self> {
-        if let Some(dense) = Either::of(x) {
-            return Ok(Self::Dense(dense));
-        }
-        if x.hasattr("indptr")? {
-            return SparseArg::take(x).map(Self::Csr);
-        }
-        Err(PyTypeError::new_err(format!(
-            "X must be a CSR matrix or a float array of two dimensions, got {} of {}",
-            x.get_type(),
-            dtype_of(x)
-        )))
+        Self::find(x)?.ok_or_else(|| {
+            PyTypeError::new_err(format!(
+                "X must be a CSR matrix or a float array of two dimensions, got {} of {}",
+                x.get_type(),
+                dtype_of(x)
+            ))
+        })
+    }
+
+    /// `None` if `x` is of neither form.
+    pub fn find(x: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
+        Ok(match Either::borrow(x) {
+            Some(dense) => Some(Self::Dense(dense)),
+            None if x.hasattr("indptr")? => Some(Self::Csr(SparseArg::take(x)?)),
+            None => None,
+        })
     }
 
     /// The checked view; NaN is refused unless values may be missing. Do this once, before

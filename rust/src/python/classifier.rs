@@ -9,8 +9,8 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use super::arrays::{shaped, to_dict, to_numpy, BatchArg, RowsArg, WeightsArg};
 use super::run::{
-    attached, brief_or_watched, bytes_of, from_bytes, reduced, watched, Lease, Model, Reduced,
-    Share, SharedModel, FEW_ROWS, INSTANT,
+    attached, brief_or_watched, bundle_bytes, from_bytes, reduced, watched, Lease, Model, Reduced,
+    Share, SharedModel, MAX_INSTANT_EFFORT, MAX_INSTANT_ROWS,
 };
 use crate::control::Control;
 use crate::error::{Error, Result};
@@ -52,7 +52,7 @@ impl Classifier {
     fn new(learner: &str, params_json: &str, n_classes: usize, label_sets: bool) -> PyResult<Self> {
         let learner = learners::find(learner)?;
         let model = learner.create(params_json, n_classes, label_sets)?;
-        Ok(Self::of(model.into()))
+        Ok(Self::from_model(model.into()))
     }
 
     /// Learns from scratch, or with `warm_start` adds what is missing. `validation`: rows, labels
@@ -328,7 +328,7 @@ impl Classifier {
     /// The model as the bytes of a model file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let model = self.share(py)?;
-        bytes_of(py, || model.to_bundle())
+        bundle_bytes(py, || model.to_bundle())
     }
 
     /// What predictions need of the model, to the bit, as the bytes of a model file.
@@ -354,7 +354,7 @@ impl Classifier {
 }
 
 impl Classifier {
-    pub(super) fn of(model: Arc<Model>) -> Self {
+    pub(super) fn from_model(model: Arc<Model>) -> Self {
         Self {
             model: SharedModel::new(model, None),
             params: Mutex::new(KnownParams::new(PyOnceLock::new())),
@@ -383,7 +383,7 @@ impl Classifier {
             learner.map_or(Ok(()), |learner| bundle.expect_kind(learner.kind))?;
             learners::load(bundle)
         })?;
-        Ok(Self::of(model.into()))
+        Ok(Self::from_model(model.into()))
     }
 
     /// Checks the rows of X and answers a query of their `k` best labels, or of what costs the same.
@@ -403,7 +403,7 @@ impl Classifier {
             let query = Query::new(&rows, n_threads, control).with(options);
             answer(&*model, &query)
         };
-        let answer = if effort <= INSTANT && rows.n_rows() <= FEW_ROWS {
+        let answer = if effort <= MAX_INSTANT_EFFORT && rows.n_rows() <= MAX_INSTANT_ROWS {
             attached(work)
         } else {
             brief_or_watched(py, effort, None, work)

@@ -8,7 +8,7 @@ use pyo3::types::PyBytes;
 
 use super::arrays::{BatchArg, WeightsArg};
 use super::classifier::Classifier;
-use super::run::{bytes_of, from_bytes, reduced, watched, Reduced};
+use super::run::{bundle_bytes, from_bytes, reduced, watched, Reduced};
 use crate::learners::ldsm::{self, Ldsm, TrainingSet};
 use crate::learners::oaa::{self, ClassBlock};
 use crate::model::Learner as _;
@@ -61,11 +61,11 @@ impl OaaClasses {
             let blocks: Vec<&ClassBlock> = blocks.iter().map(|block| &block.get().0).collect();
             ClassBlock::join(&blocks)
         })?;
-        Ok(Classifier::of(Arc::new(model)))
+        Ok(Classifier::from_model(Arc::new(model)))
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        bytes_of(py, || self.0.to_bundle())
+        bundle_bytes(py, || self.0.to_bundle())
     }
 
     #[staticmethod]
@@ -113,7 +113,7 @@ impl LdsmTraining {
         let trees = watched(py, None, |control| {
             Ldsm::of_trees(&self.0, &numbers, n_threads, control)
         })?;
-        Ok(Classifier::of(Arc::new(trees)))
+        Ok(Classifier::from_model(Arc::new(trees)))
     }
 
     /// The model of all trees, in their order; it trains the scorers.
@@ -130,11 +130,11 @@ impl LdsmTraining {
             let parts = parts.iter().map(|part| Ldsm::from_bundle(part.to_bundle()));
             Ldsm::join(&self.0, parts, n_threads, control)
         })?;
-        Ok(Classifier::of(Arc::new(model)))
+        Ok(Classifier::from_model(Arc::new(model)))
     }
 
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        bytes_of(py, || self.0.to_bundle())
+        bundle_bytes(py, || self.0.to_bundle())
     }
 
     #[staticmethod]

@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arrays::{Either, IndexArray, LabelSetsArg, SparseArg, ValueArray};
+use super::arrays::{Either, IndexArray, LabelSetsArg, RowsArg};
 use super::run::brief_or_watched;
 use crate::memory::try_alloc;
 use crate::metrics::{self, softmax, Line, RankedScores, Ranking, Scale, Shares, Weights};
@@ -18,25 +18,20 @@ use crate::metrics::{self, softmax, Line, RankedScores, Ranking, Scale, Shares, 
 /// CSR matrix. The Python side brings everything else into one of these forms.
 enum RankingArg<'py> {
     Labels(IndexArray<'py, Ix2>),
-    Dense(ValueArray<'py, Ix2>),
-    Sparse(SparseArg<'py>),
+    Scores(RowsArg<'py>),
 }
 
 impl<'py> RankingArg<'py> {
     fn take(y: &Bound<'py, PyAny>) -> PyResult<Self> {
-        if let Some(labels) = Either::of(y) {
+        if let Some(labels) = Either::borrow(y) {
             return Ok(Self::Labels(labels));
         }
-        if let Some(scores) = Either::of(y) {
-            return Ok(Self::Dense(scores));
-        }
-        if y.hasattr("indptr")? {
-            return SparseArg::take(y).map(Self::Sparse);
-        }
-        Err(PyTypeError::new_err(
-            "y_pred must be a CSR matrix or an array of two dimensions, of labels (int32, int64) \
-             or scores (float32, float64)",
-        ))
+        RowsArg::find(y)?.map(Self::Scores).ok_or_else(|| {
+            PyTypeError::new_err(
+                "y_pred must be a CSR matrix or an array of two dimensions, of labels (int32, \
+                 int64) or scores (float32, float64)",
+            )
+        })
     }
 
     /// The checked view; labels must be below `bound`, if there is one.
@@ -46,11 +41,11 @@ impl<'py> RankingArg<'py> {
                 let (n_rows, width) = y.shape("y_pred")?;
                 Ranking::labels(y.view()?, n_rows, width, bound)
             }
-            Self::Dense(y) => {
+            Self::Scores(RowsArg::Dense(y)) => {
                 let (n_rows, width) = y.shape("y_pred")?;
                 Ranking::dense(y.view()?, n_rows, width)
             }
-            Self::Sparse(y) => {
+            Self::Scores(RowsArg::Csr(y)) => {
                 let (starts, columns, scores) = y.views()?;
                 Ranking::sparse(starts, columns, scores, y.n_cols)
             }

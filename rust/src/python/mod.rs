@@ -73,7 +73,7 @@ mod core {
     #[pymodule_export]
     use super::text::{
         iter_lines, iter_svmlight, iter_xmc, load_svmlight, load_xmc, save_xmc, scan_svmlight,
-        xmc_is_multilabel, Stream,
+        Stream,
     };
     #[pymodule_export]
     use super::{ModelFileError, UnsortedIndicesError};

@@ -20,7 +20,7 @@ use crate::file::Bundle;
 use crate::model::Classifier;
 
 /// How often signals are looked for and progress is shown.
-pub(super) const BEAT: Duration = Duration::from_millis(50);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Runs `work`, calling `progress(done, total, loss or None, recall or None)` about
 /// every 50 ms if there is one. Ctrl-C, or an exception out of `progress`, stops the
@@ -49,7 +49,7 @@ pub(super) fn watched<T: Send>(
         let mut interrupted = None;
         let result = loop {
             let receiver = &mut receiver;
-            match py.detach(move || receiver.recv_timeout(BEAT)) {
+            match py.detach(move || receiver.recv_timeout(POLL_INTERVAL)) {
                 Ok(result) => break result,
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(gone @ RecvTimeoutError::Disconnected) => break Err(Box::new(gone)),
@@ -69,7 +69,7 @@ pub(super) fn watched<T: Send>(
 }
 
 /// Products of values with weights that are done before a person notices.
-const BRIEF: usize = 1 << 24;
+const MAX_BRIEF_EFFORT: usize = 1 << 24;
 
 /// [`watched`], but for work of about `effort` products, if they are few, on this very
 /// thread, where there is no progress and no Ctrl-C until it is done: a thread of its own
@@ -80,23 +80,22 @@ pub(super) fn brief_or_watched<T: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Control) -> Result<T> + Send,
 ) -> PyResult<T> {
-    if effort > BRIEF {
+    if effort > MAX_BRIEF_EFFORT {
         return watched(py, progress, work);
     }
-    let control = Control::new(0);
-    settle(py.detach(|| catch_unwind(AssertUnwindSafe(|| work(&control)))))
+    py.detach(|| attached(work))
 }
 
 /// Products that are done before another thread could have been given the interpreter and have given
 /// it back: some tens of microseconds.
-pub(super) const INSTANT: usize = 1 << 15;
+pub(super) const MAX_INSTANT_EFFORT: usize = 1 << 15;
 
 /// Of more rows a product takes longer, as their preparation comes to it.
-pub(super) const FEW_ROWS: usize = 16;
+pub(super) const MAX_INSTANT_ROWS: usize = 16;
 
-/// Runs `work` of at most [`INSTANT`] products and [`FEW_ROWS`] on this thread, which keeps the interpreter: where
-/// several threads ask for little, each call would wait for the others twice otherwise. `work`
-/// must not wait for a lock.
+/// Runs `work` of at most [`MAX_INSTANT_EFFORT`] products and [`MAX_INSTANT_ROWS`] on this thread,
+/// which keeps the interpreter: where several threads ask for little, each call would wait for the
+/// others twice otherwise. `work` must not wait for a lock.
 pub(super) fn attached<T>(work: impl FnOnce(&Control) -> Result<T>) -> PyResult<T> {
     let control = Control::new(0);
     settle(catch_unwind(AssertUnwindSafe(|| work(&control))))
@@ -119,7 +118,7 @@ fn settle<T>(outcome: std::thread::Result<Result<T>>) -> PyResult<T> {
 pub(super) type Reduced<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>,));
 
 /// The bytes of a bundle, made while other threads of Python run.
-pub(super) fn bytes_of(
+pub(super) fn bundle_bytes(
     py: Python<'_>,
     to_bundle: impl FnOnce() -> Bundle + Send,
 ) -> PyResult<Bound<'_, PyBytes>> {
@@ -127,7 +126,7 @@ pub(super) fn bytes_of(
     Ok(PyBytes::new(py, &bytes))
 }
 
-/// What `read` makes of the bundle that [`bytes_of`] wrote.
+/// What `read` makes of the bundle that [`bundle_bytes`] wrote.
 pub(super) fn from_bytes<T: Send>(
     py: Python<'_>,
     bytes: &[u8],
@@ -150,12 +149,12 @@ pub(super) type Model = dyn Classifier;
 pub(super) type Labels = Option<Arc<Py<PyAny>>>;
 
 /// How often learning looks whether the readers are done.
-const GLANCE: Duration = Duration::from_micros(50);
+const READER_POLL_INTERVAL: Duration = Duration::from_micros(50);
 
 /// A model with its labels: both are read together and change together.
 ///
 /// A reader takes a [`Share`], learning the model itself: readers wait for it, and it waits for
-/// them, for [`BEAT`] at most. Where shares last longer it learns on a copy, so that nobody who
+/// them, for [`POLL_INTERVAL`] at most. Where shares last longer it learns on a copy, so that nobody who
 /// keeps one can stop it.
 pub(super) struct SharedModel(Mutex<Held>);
 
@@ -277,8 +276,8 @@ impl Taken<'_> {
         if is_read() {
             py.detach(|| {
                 let start = Instant::now();
-                while is_read() && start.elapsed() < BEAT {
-                    thread::sleep(GLANCE);
+                while is_read() && start.elapsed() < POLL_INTERVAL {
+                    thread::sleep(READER_POLL_INTERVAL);
                 }
             });
         }
@@ -321,7 +320,9 @@ impl Learning {
         loop {
             let outcome = py.detach(|| {
                 let outcome = locked(&self.outcome);
-                let waited = self.end.wait_timeout_while(outcome, BEAT, |o| o.is_none());
+                let waited = self
+                    .end
+                    .wait_timeout_while(outcome, POLL_INTERVAL, |o| o.is_none());
                 waited.unwrap_or_else(PoisonError::into_inner).0.clone()
             });
             match outcome {

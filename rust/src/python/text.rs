@@ -82,14 +82,6 @@ pub(super) fn load_xmc(
     arrays(py, batch)
 }
 
-/// Whether some row of an XMC file has other than one label.
-#[pyfunction]
-pub(super) fn xmc_is_multilabel(py: Python<'_>, path: PathBuf) -> PyResult<bool> {
-    watched(py, None, |c| {
-        text::xmc_is_multilabel(Source::open(&path)?, c)
-    })
-}
-
 /// Writes X and the CSR indicator y, of `n_labels` columns, as XMC text.
 #[pyfunction]
 pub(super) fn save_xmc(

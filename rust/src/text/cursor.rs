@@ -8,7 +8,7 @@ pub(super) struct Cursor<'a> {
 }
 
 /// How much of an offending token a message quotes.
-const QUOTED: usize = 40;
+const MAX_QUOTED_BYTES: usize = 40;
 
 impl<'a> Cursor<'a> {
     pub fn new(bytes: &'a [u8], at: usize) -> Self {
@@ -73,7 +73,7 @@ impl<'a> Cursor<'a> {
         let mut end = Cursor::new(self.bytes, from);
         end.skip_token();
         let token = &self.bytes[from.min(self.bytes.len())..end.at.min(self.bytes.len())];
-        let shown = token.len().min(QUOTED);
+        let shown = token.len().min(MAX_QUOTED_BYTES);
         let more = if shown < token.len() { "..." } else { "" };
         format!("'{}{more}'", token[..shown].escape_ascii())
     }

@@ -20,7 +20,7 @@ mod svmlight;
 mod table;
 mod xmc;
 
-pub use reader::{load_svmlight, load_xmc, scan_svmlight, xmc_is_multilabel, Stream};
+pub use reader::{load_svmlight, load_xmc, scan_svmlight, Stream};
 pub use source::{LineBlocks, ReadAhead, Source};
 pub use svmlight::{Layout, SvmlightOptions};
 pub use table::{Batch, Table};

@@ -44,13 +44,11 @@ impl<F: Format> Reader<F> {
         control: &Control,
     ) -> Result<bool> {
         if self.at >= self.block.len() {
-            match self.blocks.next(control)? {
-                Some(block) => self.block = block,
-                None => {
-                    let ended = self.format.end().map(|()| false);
-                    return ended.map_err(|what| self.fault((self.lines.max(1), what)));
-                }
-            }
+            let Some(block) = self.blocks.next(control)? else {
+                let ended = self.format.end().map(|()| false);
+                return ended.map_err(|what| self.fault((self.lines.max(1), what)));
+            };
+            self.block = block;
             // Some editors begin a file with U+FEFF.
             let has_mark = self.lines == 0 && self.block.starts_with(b"\xef\xbb\xbf");
             self.at = if has_mark { 3 } else { 0 };
@@ -87,11 +85,7 @@ impl<F: Format> Reader<F> {
         let mut table = Table::default();
         let mut asked = UNCHECKED_BYTES;
         while self.advance(&mut table, usize::MAX, control)? {
-            let announced = self.format.announced_rows().unwrap_or(0);
-            let announced = usize::try_from(announced).unwrap_or(usize::MAX);
-            let needed = table
-                .size()
-                .max(announced.saturating_mul(Table::<F::Label>::ROW));
+            let needed = table.size();
             if needed > asked {
                 // As much again, before it is asked once more.
                 asked = needed.saturating_mul(2);
@@ -104,16 +98,6 @@ impl<F: Format> Reader<F> {
             }
         }
         self.batch(table)
-    }
-
-    /// Reads on without keeping anything, `step` rows at a time, until `seen`
-    /// has seen enough.
-    fn scan(&mut self, control: &Control, step: usize, seen: impl Fn(&F) -> bool) -> Result<()> {
-        let mut table = Table::default();
-        while !seen(&self.format) && self.advance(&mut table, step, control)? {
-            table.clear();
-        }
-        Ok(())
     }
 }
 
@@ -133,7 +117,10 @@ pub fn scan_svmlight(
     control: &Control,
 ) -> Result<Layout> {
     let mut reader = Reader::start(source, Svmlight::new(options)?)?;
-    reader.scan(control, usize::MAX, |_| false)?;
+    let mut table = Table::default();
+    while reader.advance(&mut table, usize::MAX, control)? {
+        table.clear();
+    }
     reader.format.layout().map_err(|fault| reader.fault(fault))
 }
 
@@ -141,15 +128,6 @@ pub fn scan_svmlight(
 /// `None`: unless every row has exactly one label.
 pub fn load_xmc(source: Source, multilabel: Option<bool>, control: &Control) -> Result<Batch<i32>> {
     Reader::start(source, Xmc::new(multilabel))?.whole(control)
-}
-
-/// Reads an XMC file up to the first row with other than one label. Whether
-/// there is one.
-pub fn xmc_is_multilabel(source: Source, control: &Control) -> Result<bool> {
-    let mut reader = Reader::start(source, Xmc::new(None))?;
-    // Row by row: a bad line behind the one that settles it is not our business.
-    reader.scan(control, 1, |format| format.has_sets)?;
-    Ok(reader.format.has_sets)
 }
 
 /// Batches that may wait to be taken.

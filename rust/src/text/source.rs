@@ -293,7 +293,8 @@ fn send_lines(
     rest[..left].copy_from_slice(&buffer[line_end..filled]);
     let mut lines = std::mem::replace(buffer, rest);
     lines.truncate(line_end);
-    *n_lines += lines.iter().filter(|&&byte| byte == b'\n').count() as u64;
+    let ends = lines.iter().map(|&byte| u64::from(byte == b'\n'));
+    *n_lines += ends.sum::<u64>();
     to.send(Ok(Some(lines))).ok().map(|()| left)
 }
 

@@ -202,11 +202,11 @@ impl Svmlight {
 const NOT_WHOLE: &str = "a label of a multilabel file must be a whole number";
 
 /// The integers up to here, 2^53, are f64 without exception.
-const EXACT: f64 = 9_007_199_254_740_992.0;
+const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
 /// Whether a label can be passed on as an i64.
 fn is_whole(label: f64) -> bool {
-    label.fract() == 0.0 && label.abs() <= EXACT
+    label.fract() == 0.0 && label.abs() <= MAX_EXACT_INTEGER
 }
 
 fn read_labels(cursor: &mut Cursor<'_>, table: &mut Table<f64>) -> Result<(), String> {
@@ -214,7 +214,7 @@ fn read_labels(cursor: &mut Cursor<'_>, table: &mut Table<f64>) -> Result<(), St
     loop {
         let at = cursor.at;
         let label = cursor.double()?;
-        if label.abs() >= EXACT && cursor.has_rounded(at, label) {
+        if label.abs() >= MAX_EXACT_INTEGER && cursor.has_rounded(at, label) {
             return Err(rounded(cursor, at, label));
         }
         table.labels.push(label);

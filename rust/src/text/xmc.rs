@@ -27,7 +27,7 @@ pub(super) struct Xmc {
     header: Option<Header>,
     rows: u64,
     /// Whether a row with other than one label was seen.
-    pub has_sets: bool,
+    has_sets: bool,
 }
 
 impl Xmc {
@@ -79,10 +79,6 @@ impl Format for Xmc {
         table.end_row();
         self.rows += 1;
         Ok(())
-    }
-
-    fn announced_rows(&self) -> Option<u64> {
-        self.header.map(|header| header.rows)
     }
 
     fn end(&self) -> Result<(), String> {

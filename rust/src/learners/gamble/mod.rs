@@ -97,9 +97,9 @@ params! {
         /// weights change by a factor of e^rate.
         learning_rate: f64 = 0.3, Range::above(0.0).to(100.0);
         /// Share of the features that a split chooses from, sampled for each split.
-        max_features: f64 = 0.3, Range::SHARE;
+        max_features: f64 = 0.3, Range::POSITIVE_SHARE;
         /// Share of the rows that a tree is grown from, sampled for each tree.
-        subsample: f64 = 0.7, Range::SHARE;
+        subsample: f64 = 0.7, Range::POSITIVE_SHARE;
         /// Share of the weight that a tree is not grown from: that of the lightest rows.
         trim: f64 = 0.1, Range::from(0.0).below(1.0);
         /// Whether r is at least -K. SAMME has no r.
@@ -111,7 +111,7 @@ params! {
         /// Whether to hold rows out and stop when their error no longer falls.
         early_stopping: bool = false;
         /// Share of the rows held out for that.
-        validation_fraction: f64 = 0.1, Range::PART;
+        validation_fraction: f64 = 0.1, Range::INNER_SHARE;
         /// Rounds without a new lowest error after which to stop.
         patience: u32 = 50, Range::COUNT;
         /// Seed of all samples.

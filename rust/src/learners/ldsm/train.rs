@@ -51,7 +51,7 @@ impl TrainingSet {
             preparation.clone()
         } else {
             let (scaling, n_bits) = (params.scaling, params.n_bits);
-            let mut preparation = Preparation::of_batch(scaling, n_bits, batch)?;
+            let mut preparation = Preparation::from_batch(scaling, n_bits, batch)?;
             preparation.observe_all(&batch.rows, &labelled, control)?;
             preparation
         };

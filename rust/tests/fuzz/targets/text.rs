@@ -4,8 +4,7 @@ use std::io::{Cursor, Write};
 
 use xmtree::data::{Indices, Rows, Values};
 use xmtree::text::{
-    load_svmlight, load_xmc, scan_svmlight, xmc_is_multilabel, Batch, LineBlocks, Source,
-    SvmlightOptions,
+    load_svmlight, load_xmc, scan_svmlight, Batch, LineBlocks, Source, SvmlightOptions,
 };
 use xmtree::Control;
 
@@ -49,13 +48,12 @@ pub fn xmc(data: &[u8]) {
     let Some((&options, text)) = data.split_first() else {
         return;
     };
-    let source = || Source::reader("fuzz", Cursor::new(text.to_vec()));
-    let control = Control::new(0);
-    let loaded = load_xmc(source(), flag(options), &control);
-    let has_sets = xmc_is_multilabel(source(), &control);
+    let source = Source::reader("fuzz", Cursor::new(text.to_vec()));
+    let loaded = load_xmc(source, flag(options), &Control::new(0));
     if let Ok(batch) = loaded {
         let mut ends = batch.table.label_starts.windows(2);
-        assert_eq!(has_sets.unwrap(), ends.any(|ends| ends[1] - ends[0] != 1));
+        let has_sets = ends.any(|ends| ends[1] - ends[0] != 1);
+        assert_eq!(batch.multilabel, flag(options).unwrap_or(has_sets));
         let labels = batch.table.labels.iter();
         let n_labels = batch.n_labels as u64;
         assert!(labels.into_iter().all(|&label| (label as u64) < n_labels));
