@@ -57,7 +57,7 @@ pub(crate) fn check(needed: usize, what: &str, instead: &str) -> Result<()> {
 
 /// Whether `needed` bytes can be had.
 pub(crate) fn fits(needed: usize) -> bool {
-    available().is_none_or(|available| needed as u64 <= available)
+    check(needed, "", "").is_ok()
 }
 
 /// Bytes that this process can have beside those it holds: free memory, what the system would

@@ -103,8 +103,7 @@ impl Values<'_> {
     }
 }
 
-/// Where the first of `slice` stands that is `bad`.
-pub(crate) fn first_where<T: Copy>(slice: &[T], bad: impl Fn(T) -> bool) -> Option<usize> {
+fn first_where<T: Copy>(slice: &[T], bad: impl Fn(T) -> bool) -> Option<usize> {
     const CHUNK: usize = 64;
     for (c, chunk) in slice.chunks(CHUNK).enumerate() {
         // No early exit inside a chunk, so that the test vectorises.

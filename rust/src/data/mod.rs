@@ -11,7 +11,7 @@ mod preparation;
 mod ragged;
 mod rows;
 
-pub(crate) use arrays::{check_structure, first_where};
+pub(crate) use arrays::check_structure;
 pub use arrays::{Indices, Values};
 pub use batch::{Batch, LabelSets, Labels, Targets};
 pub(crate) use batch::{MeanWeight, MAX_EXAMPLE_COUNT};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::data::{check_structure, first_where, Indices, Values};
+use crate::data::{check_structure, Indices, Values};
 use crate::error::{Error, Result};
 
 /// Stands in a ranking where there is no label.
@@ -46,11 +46,10 @@ impl<'a> Ranking<'a> {
     ) -> Result<Self> {
         let ranking = Self::new(Form::Labels(labels), n_rows, width)?;
         if let Some(bound) = bound {
-            let outside = match labels {
-                Indices::I32(slice) => first_outside(slice, bound),
-                Indices::I64(slice) => first_outside(slice, bound),
-            };
-            if let Some((at, label)) = outside {
+            let mut all = (0..labels.len()).map(|at| labels.raw(at));
+            let allowed = NO_LABEL..bound as i64;
+            if let Some(at) = all.position(|label| !allowed.contains(&label)) {
+                let label = labels.raw(at);
                 return Err(Error::data(format!(
                     "row {}, column {} of y_pred: label {label} is outside 0..{bound}, \
                      the columns of y_true (-1 stands for none)",
@@ -119,12 +118,7 @@ impl<'a> Ranking<'a> {
             Form::Labels(labels) => {
                 let from = row * self.width;
                 let span = from..from + k.min(self.width);
-                match labels {
-                    Indices::I32(slice) => into
-                        .labels
-                        .extend(slice[span].iter().map(|&l| i64::from(l))),
-                    Indices::I64(slice) => into.labels.extend_from_slice(&slice[span]),
-                }
+                into.labels.extend(span.map(|at| labels.raw(at)));
                 into.refuse_repetition(row)
             }
             Form::Dense(scores) => {
@@ -212,12 +206,4 @@ fn select<T: Copy + Into<f64>>(
         }
     }
     None
-}
-
-fn first_outside<I: Copy + Into<i64>>(labels: &[I], bound: usize) -> Option<(usize, i64)> {
-    let at = first_where(labels, |label| {
-        let label: i64 = label.into();
-        label < NO_LABEL || label >= bound as i64
-    })?;
-    Some((at, labels[at].into()))
 }

@@ -8,7 +8,7 @@
 use super::ranking::Ranked;
 use super::Ranking;
 use crate::control::Control;
-use crate::data::{Indices, LabelSets};
+use crate::data::LabelSets;
 use crate::error::{Error, Result};
 
 /// p_l = 1 / (1 + C (N_l + b)^-a) with C = (ln N - 1)(b + 1)^a, where N is the number
@@ -77,7 +77,7 @@ impl Weights {
 
     /// The weight of `label`, which `row` carries.
     #[inline]
-    fn get(&self, label: u32, row: usize) -> Result<f64> {
+    fn get(&self, label: i64, row: usize) -> Result<f64> {
         let weight = self.known.get(label as usize).copied().or(self.unseen);
         weight.ok_or_else(|| {
             let n = self.known.len();
@@ -171,42 +171,23 @@ impl Scores {
                 "y_pred has {width} columns, k is {deepest}; k must be at most the number of columns"
             )));
         }
-        let (starts, labels) = truth.parts();
-        let (sums, n_empty) = match labels {
-            Indices::I32(labels) => self.sums_with(starts, labels, ranking, control)?,
-            Indices::I64(labels) => self.sums_with(starts, labels, ranking, control)?,
-        };
-        self.sums = sums;
-        self.n_rows += n_rows as u64;
-        self.n_empty += n_empty;
-        Ok(())
-    }
-
-    /// The sums with a batch added, and how many of its rows have no label.
-    fn sums_with<T: Copy + Into<i64>>(
-        &self,
-        starts: Indices<'_>,
-        labels: &[T],
-        ranking: &Ranking<'_>,
-        control: &Control,
-    ) -> Result<(Vec<Sums>, u64)> {
-        let deepest = self.cuts[self.cuts.len() - 1];
+        let (starts, all) = truth.parts();
         let discounts = Discounts::new(deepest);
-        let mut sums = self.sums.clone();
-        let mut row = Row::default();
-        let mut n_empty = 0;
-        for number in 0..ranking.n_rows {
+        let (mut sums, mut n_empty) = (self.sums.clone(), 0);
+        let (mut row, mut labels) = (Row::default(), Vec::new());
+        for number in 0..n_rows {
             if number % Control::CHUNK == 0 {
                 control.check()?;
             }
-            let truth = &labels[starts.get(number)..starts.get(number + 1)];
+            labels.clear();
+            labels.extend((starts.get(number)..starts.get(number + 1)).map(|at| all.raw(at)));
             ranking.read(number, deepest, &mut row.ranked)?;
-            if truth.is_empty() {
+            if labels.is_empty() {
                 n_empty += 1;
                 continue;
             }
-            row.find_hits(truth);
-            let n = truth.len();
+            row.find_hits(&labels);
+            let n = labels.len();
             let ideal = |at: usize| discounts.ideal[self.cuts[at].min(n)];
             let hits = row.hits.iter().map(|&rank| (rank, 1.0));
             discounts.add_up(&self.cuts, hits, |at, hits, dcg| {
@@ -215,7 +196,7 @@ impl Scores {
                 sums[at].ndcg += dcg / ideal(at);
             });
             if let Some(weights) = &self.weights {
-                row.weigh(weights, truth, number)?;
+                row.weigh(weights, &labels, number)?;
                 let won = row.hits.iter().copied().zip(row.won.iter().copied());
                 discounts.add_up(&self.cuts, won, |at, won, dcg| {
                     sums[at].won += won;
@@ -228,7 +209,10 @@ impl Scores {
                 });
             }
         }
-        Ok((sums, n_empty))
+        self.sums = sums;
+        self.n_rows += n_rows as u64;
+        self.n_empty += n_empty;
+        Ok(())
     }
 
     /// The measures over all rows so far.
@@ -312,30 +296,24 @@ struct Row {
 }
 
 impl Row {
-    fn find_hits<T: Copy + Into<i64>>(&mut self, truth: &[T]) {
-        let is_hit = |label: &i64| truth.binary_search_by_key(label, |&one| one.into()).is_ok();
+    fn find_hits(&mut self, truth: &[i64]) {
+        let is_hit = |label: &i64| truth.binary_search(label).is_ok();
         let ranks = self.ranked.labels.iter().enumerate();
         self.hits.clear();
         self.hits
             .extend(ranks.filter_map(|(rank, label)| is_hit(label).then_some(rank)));
     }
 
-    fn weigh<T: Copy + Into<i64>>(
-        &mut self,
-        weights: &Weights,
-        truth: &[T],
-        number: usize,
-    ) -> Result<()> {
+    fn weigh(&mut self, weights: &Weights, truth: &[i64], number: usize) -> Result<()> {
         self.most.clear();
         for &label in truth {
-            self.most.push(weights.get(label.into() as u32, number)?);
+            self.most.push(weights.get(label, number)?);
         }
         self.most.sort_unstable_by(|a, b| b.total_cmp(a));
         self.won.clear();
         for &rank in &self.hits {
-            // A hit is a true label, so a u32.
-            let label = self.ranked.labels[rank] as u32;
-            self.won.push(weights.get(label, number)?);
+            self.won
+                .push(weights.get(self.ranked.labels[rank], number)?);
         }
         Ok(())
     }

@@ -85,7 +85,11 @@ impl<F: Format> Reader<F> {
         let mut table = Table::default();
         let mut asked = UNCHECKED_BYTES;
         while self.advance(&mut table, usize::MAX, control)? {
-            let needed = table.size();
+            let announced = self.format.announced_rows().unwrap_or(0);
+            let announced = usize::try_from(announced).unwrap_or(usize::MAX);
+            let needed = table
+                .size()
+                .max(announced.saturating_mul(Table::<F::Label>::ROW_BYTES));
             if needed > asked {
                 // As much again, before it is asked once more.
                 asked = needed.saturating_mul(2);

@@ -40,9 +40,12 @@ impl<L> Table<L> {
         self.starts.len() - 1
     }
 
+    /// Bytes of a row without features and labels.
+    pub(super) const ROW_BYTES: usize = 2 * size_of::<i64>();
+
     /// Bytes of what is held.
     pub(super) fn size(&self) -> usize {
-        self.n_rows() * 2 * size_of::<i64>()
+        self.n_rows() * Self::ROW_BYTES
             + self.columns.len() * (size_of::<i32>() + size_of::<f32>())
             + self.labels.len() * size_of::<L>()
     }
@@ -140,6 +143,11 @@ pub(super) trait Format: Send + 'static {
         table: &mut Table<Self::Label>,
         line: u64,
     ) -> std::result::Result<(), String>;
+
+    /// Rows that the file says it has.
+    fn announced_rows(&self) -> Option<u64> {
+        None
+    }
 
     /// Whether a file may end here; if not, why.
     fn end(&self) -> std::result::Result<(), String>;

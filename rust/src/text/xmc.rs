@@ -81,6 +81,10 @@ impl Format for Xmc {
         Ok(())
     }
 
+    fn announced_rows(&self) -> Option<u64> {
+        self.header.map(|header| header.rows)
+    }
+
     fn end(&self) -> Result<(), String> {
         match self.header {
             None => Err("the file is empty; it begins with a header \"N D K\"".into()),
