@@ -6,7 +6,7 @@
 //! upper levels, the search goes straight down from the most probable nodes instead, once its
 //! budget of routers is spent: n terminals cost O(n log K) always, and are the best ones mostly.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// What stands at a node.
@@ -24,36 +24,16 @@ pub enum Junction<R> {
     Terminal(u32),
 }
 
-/// A node yet to be opened; its cost is minus the logarithm of its probability.
-#[derive(Debug, Clone, Copy)]
+/// A node yet to be opened. The least is the cheapest, of equals the one reached first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Branch {
-    cost: f32,
+    /// Its cost, minus the logarithm of its probability, as bits: in the order of the costs, as
+    /// these are not negative.
+    cost: u32,
     /// How many were reached before it.
     number: u32,
     node: u32,
 }
-
-impl Ord for Branch {
-    /// The greatest is the cheapest; of equals the one reached first. Costs are numbers.
-    fn cmp(&self, other: &Self) -> Ordering {
-        let by_cost = other.cost.total_cmp(&self.cost);
-        by_cost.then_with(|| other.number.cmp(&self.number))
-    }
-}
-
-impl PartialOrd for Branch {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Branch {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Branch {}
 
 /// Nodes to open, per label and level, before going straight down. Held out, the right
 /// label is among the first 5 as often as without a bound on omniglot (16.1 %), on naics
@@ -64,7 +44,7 @@ const OPENED_PER_LABEL_AND_LEVEL: usize = 8;
 /// serves one search after the other.
 #[derive(Debug, Clone, Default)]
 pub struct BestFirst {
-    open: BinaryHeap<Branch>,
+    open: BinaryHeap<Reverse<Branch>>,
     n_reached: u32,
     /// Routers that may still be opened before the search goes straight down.
     budget: usize,
@@ -89,7 +69,8 @@ impl BestFirst {
     /// that are left cost more than `most`.
     pub fn next(&mut self, most: f32, look: &impl Fn(u32) -> Junction<f32>) -> Option<(f32, u32)> {
         loop {
-            let Branch { cost, node, .. } = self.open.pop()?;
+            let Reverse(Branch { cost, node, .. }) = self.open.pop()?;
+            let cost = f32::from_bits(cost);
             if cost > most {
                 return None;
             }
@@ -156,7 +137,8 @@ impl BestFirst {
     fn reach(&mut self, cost: f32, node: u32) {
         let number = self.n_reached;
         self.n_reached += 1;
-        self.open.push(Branch { cost, number, node });
+        let cost = cost.to_bits();
+        self.open.push(Reverse(Branch { cost, number, node }));
     }
 
     /// Nodes that were reached and not opened.

@@ -1,7 +1,5 @@
 //! Algorithm 2: rounds of one tree each, the weights between them, and early stopping.
 
-use std::ops::Range;
-
 use rand::seq::SliceRandom;
 
 use super::columns::Columns;
@@ -12,51 +10,31 @@ use super::sampling::{generator, RowSampler, Weights};
 use super::tree::{heaviest, push_samme_votes, push_votes, samme_vote, share_wrong, Leaves, Tree};
 use super::{Algorithm, Params};
 use crate::control::Control;
-use crate::data::{Batch, Rows};
+use crate::data::Batch;
 use crate::error::{Error, Result};
 use crate::memory::try_alloc;
 
-/// Some rows of X with their labels and importances.
+/// Some rows of a batch.
 #[derive(Debug, Clone, Copy)]
 pub struct LabelledRows<'a> {
-    pub rows: Rows<'a>,
-    /// Which of `rows`.
+    pub batch: &'a Batch<'a>,
     pub which: &'a [u32],
-    /// The label of each of these.
-    pub labels: &'a [u32],
-    /// The importance of each of these.
-    pub importances: &'a [f32],
 }
 
-/// Rows of a batch whose labels and importances are read.
-pub struct ReadRows<'a> {
-    rows: Rows<'a>,
-    pub which: Vec<u32>,
-    labels: Vec<u32>,
-    importances: Vec<f32>,
-}
-
-impl<'a> ReadRows<'a> {
-    /// The rows `which` of `batch`.
-    pub fn new(batch: &Batch<'a>, which: Vec<u32>) -> Self {
-        let of_row = |&row: &u32| (batch.labels()[row as usize], batch.weight(row as usize));
-        let (labels, importances) = which.iter().map(of_row).unzip();
-        Self {
-            rows: batch.rows,
-            which,
-            labels,
-            importances,
-        }
+impl LabelledRows<'_> {
+    /// The label of the row at `place`.
+    pub fn label(&self, place: usize) -> u32 {
+        self.batch.labels()[self.which[place] as usize]
     }
 
-    /// Some of them, by their places.
-    pub fn part(&self, places: Range<usize>) -> LabelledRows<'_> {
-        LabelledRows {
-            rows: self.rows,
-            which: &self.which[places.clone()],
-            labels: &self.labels[places.clone()],
-            importances: &self.importances[places],
-        }
+    /// Its importance.
+    pub fn importance(&self, place: usize) -> f64 {
+        self.batch.weight(self.which[place] as usize).into()
+    }
+
+    /// The labels of all.
+    pub fn labels(&self) -> Vec<u32> {
+        (0..self.which.len()).map(|at| self.label(at)).collect()
     }
 }
 
@@ -171,13 +149,14 @@ impl<'a> Validation<'a> {
                     *best = class;
                 }
             }
-            let weight = f64::from(examples.importances[row]);
+            let weight = examples.importance(row);
             all += weight;
-            if *best != examples.labels[row] {
+            if *best != examples.label(row) {
                 wrong += weight;
             }
         };
-        self.router.route(tree, &examples.rows, examples.which, add);
+        let rows = &examples.batch.rows;
+        self.router.route(tree, rows, examples.which, add);
         self.error = wrong / all;
         self.n_rounds += 1;
         if self.error < self.lowest {
@@ -208,7 +187,8 @@ impl Replay {
             let (of_sample, others) = &mut rows[leaf];
             if is_sampled { of_sample } else { others }.push(at as u32);
         };
-        self.router.route(tree, &examples.rows, examples.which, add);
+        let rows = &examples.batch.rows;
+        self.router.route(tree, rows, examples.which, add);
     }
 
     /// Of each leaf the rows that it was grown from, and the others.
@@ -234,12 +214,13 @@ pub fn boost(
     control: &Control,
 ) -> Result<Vec<Tree>> {
     let (columns, n_classes) = (examples.columns, examples.n_classes);
-    let (labels, seed) = (examples.learned.labels, params.seed);
+    let (learned, seed) = (examples.learned, params.seed);
+    let labels = &learned.labels()[..];
     if n_classes == 1 {
         return Ok(trees);
     }
     control.set_total(u64::from(params.n_estimators));
-    let mut weights = Weights::new(examples.learned.importances.iter().copied());
+    let mut weights = Weights::new((0..labels.len()).map(|at| learned.importance(at)));
     let validation = examples.validation.filter(|_| params.early_stopping);
     let validation = validation.map(|rows| Validation::new(rows, n_classes));
     let mut validation = validation.transpose()?;

@@ -1,4 +1,4 @@
-//! Trees as rows traverse them: nodes of eight bytes, several traversals side by side.
+//! Trees as rows traverse them: nodes of twelve bytes, several traversals side by side.
 //!
 //! The path of one row through one tree is a chain of waits for memory. So eight run side by side: eight
 //! rows of a block through one tree, or, where rows are few, one row through eight trees.
@@ -132,35 +132,22 @@ impl Router {
 /// Traversals that go on side by side.
 pub const LANES: usize = 8;
 
-/// A node of trees whose features and nodes are counted in numbers of type `I`.
+/// A node.
 #[derive(Debug, Clone, Copy)]
-struct Node<I> {
+struct Node {
     /// Values up to it go left; infinity at a leaf.
     threshold: f32,
     /// Column of X that decides; 0 at a leaf, which reads any value and stays.
-    feature: I,
+    feature: u32,
     /// How far on the left child is, the right one is next to it; 0 at a leaf.
-    to_left: I,
-}
-
-#[derive(Debug, Clone)]
-enum Nodes {
-    /// Up to 2^16 features, and nodes of a tree.
-    Small(Vec<Node<u16>>),
-    Large(Vec<Node<u32>>),
-}
-
-impl Default for Nodes {
-    fn default() -> Self {
-        Self::Small(Vec::new())
-    }
+    to_left: u32,
 }
 
 /// The nodes of some trees, one tree after the other. Nodes keep their order, so that node i of a tree
 /// is i places after its root.
 #[derive(Debug, Clone, Default)]
 pub struct FrozenNodes {
-    nodes: Nodes,
+    nodes: Vec<Node>,
     /// Of each tree.
     pub roots: Vec<u32>,
     /// Whether missing values go right, by node; not at leaves.
@@ -172,30 +159,31 @@ pub struct FrozenNodes {
 impl FrozenNodes {
     /// Replaces what is here by `trees`, which are sound.
     pub fn freeze<'a>(&mut self, trees: impl Iterator<Item = &'a Tree> + Clone) {
+        self.nodes.clear();
         self.roots.clear();
         self.missing_right.clear();
         self.sets.clear();
         let has_sets = trees.clone().any(|tree| !tree.sets.is_empty());
-        for tree in trees.clone() {
-            self.roots.push(self.missing_right.len() as u32);
-            for node in &tree.nodes {
-                self.missing_right
-                    .push(!node.is_leaf() && !node.missing_left);
+        for tree in trees {
+            self.roots.push(self.nodes.len() as u32);
+            for (at, node) in (0..).zip(&tree.nodes) {
+                let is_leaf = node.is_leaf();
+                self.nodes.push(Node {
+                    threshold: if is_leaf {
+                        f32::INFINITY
+                    } else {
+                        node.threshold
+                    },
+                    feature: if is_leaf { 0 } else { node.feature },
+                    to_left: if is_leaf { 0 } else { node.left - at },
+                });
+                self.missing_right.push(!is_leaf && !node.missing_left);
                 if has_sets {
-                    let set = node.set.filter(|_| !node.is_leaf());
+                    let set = node.set.filter(|_| !is_leaf);
                     let values = |set: u32| tree.sets[set as usize].values.as_slice().into();
                     self.sets.push(set.map(values));
                 }
             }
-        }
-        let fits = match &mut self.nodes {
-            Nodes::Small(nodes) => pack(trees.clone(), nodes),
-            Nodes::Large(nodes) => pack(trees.clone(), nodes),
-        };
-        if !fits {
-            let mut nodes = Vec::new();
-            pack(trees, &mut nodes);
-            self.nodes = Nodes::Large(nodes);
         }
     }
 
@@ -218,47 +206,39 @@ impl FrozenNodes {
         row: &[f32],
         has_missing: bool,
     ) -> [u32; LANES] {
-        let value = |_, feature: usize| row[feature];
-        if trees.len() == 1 {
-            let [leaf] = self.traverse([self.roots[trees.start]], has_missing, value);
-            return [leaf; LANES];
-        }
-        let starts: [u32; LANES] =
+        let starts =
             std::array::from_fn(|lane| self.roots[(trees.start + lane).min(trees.end - 1)]);
-        self.traverse(starts, has_missing, value)
+        self.traverse(starts, has_missing, |_, feature| row[feature])
     }
 
     #[inline(always)]
     #[allow(clippy::inline_always)]
-    fn traverse<const N: usize>(
+    fn traverse(
         &self,
-        starts: [u32; N],
+        starts: [u32; LANES],
         has_missing: bool,
         value: impl Fn(usize, usize) -> f32,
-    ) -> [u32; N] {
-        let is_plain = !has_missing && self.sets.is_empty();
-        match (&self.nodes, is_plain) {
-            (Nodes::Small(nodes), true) => self.go::<_, true, N>(nodes, starts, value),
-            (Nodes::Small(nodes), false) => self.go::<_, false, N>(nodes, starts, value),
-            (Nodes::Large(nodes), true) => self.go::<_, true, N>(nodes, starts, value),
-            (Nodes::Large(nodes), false) => self.go::<_, false, N>(nodes, starts, value),
+    ) -> [u32; LANES] {
+        if !has_missing && self.sets.is_empty() {
+            self.go::<true>(starts, value)
+        } else {
+            self.go::<false>(starts, value)
         }
     }
 
     /// The leaves below the nodes `at`. `PLAIN`: no value is missing, and no feature categorical.
     #[inline(always)]
     #[allow(clippy::inline_always)]
-    fn go<I: Copy + Into<u32>, const PLAIN: bool, const N: usize>(
+    fn go<const PLAIN: bool>(
         &self,
-        nodes: &[Node<I>],
-        mut at: [u32; N],
+        mut at: [u32; LANES],
         value: impl Fn(usize, usize) -> f32,
-    ) -> [u32; N] {
+    ) -> [u32; LANES] {
         loop {
             let mut goes_on = 0;
             for (lane, at) in at.iter_mut().enumerate() {
-                let node = &nodes[*at as usize];
-                let value = value(lane, node.feature.into() as usize);
+                let node = &self.nodes[*at as usize];
+                let value = value(lane, node.feature as usize);
                 let mut right = value > node.threshold;
                 if !PLAIN {
                     right |= value.is_nan() & self.missing_right[*at as usize];
@@ -266,9 +246,8 @@ impl FrozenNodes {
                         right = self.is_outside(*at, set, value);
                     }
                 }
-                let to_left = node.to_left.into();
-                goes_on |= to_left;
-                *at += to_left + u32::from(right);
+                goes_on |= node.to_left;
+                *at += node.to_left + u32::from(right);
             }
             if goes_on == 0 {
                 return at;
@@ -283,39 +262,6 @@ impl FrozenNodes {
         set.binary_search_by(|other| other.total_cmp(&value))
             .is_err()
     }
-}
-
-/// Replaces `nodes` by those of `trees`; false if a number does not fit.
-fn pack<'a, I: TryFrom<u32>>(
-    trees: impl Iterator<Item = &'a Tree>,
-    nodes: &mut Vec<Node<I>>,
-) -> bool {
-    nodes.clear();
-    for tree in trees {
-        for (at, node) in (0..).zip(&tree.nodes) {
-            let is_leaf = node.is_leaf();
-            let (feature, to_left) = if is_leaf {
-                (0, 0)
-            } else {
-                (node.feature, node.left - at)
-            };
-            let (Ok(feature), Ok(to_left)) = (feature.try_into(), to_left.try_into()) else {
-                return false;
-            };
-            let threshold = if is_leaf {
-                f32::INFINITY
-            } else {
-                node.threshold
-            };
-            let node = Node {
-                threshold,
-                feature,
-                to_left,
-            };
-            nodes.push(node);
-        }
-    }
-    true
 }
 
 /// Trees as prediction uses them: where rows go and what they get there.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::boost::{boost, split_rows, Examples, ReadRows};
+use super::boost::{boost, split_rows, Examples, LabelledRows};
 use super::columns::Columns;
 use super::frozen::{check_memory, FrozenTrees, BLOCK_VALUES, MAX_BLOCK_ROWS};
 use super::predict::{slope, Predictor, TreeLeaf};
@@ -95,20 +95,23 @@ impl Gamble {
         let batch = &batch.with_weights(weights.as_deref());
         let holds_out = params.early_stopping && validation.is_none();
         let (which, n_learned) = split_rows(params, n_classes, batch, holds_out)?;
-        let rows = ReadRows::new(batch, which);
-        let learned = rows.part(0..n_learned);
-        let other = validation.map(|batch| ReadRows::new(batch, batch.present()));
-        if other.as_ref().is_some_and(|rows| rows.which.is_empty()) {
+        let (which_learned, held_out) = which.split_at(n_learned);
+        let learned = LabelledRows {
+            batch,
+            which: which_learned,
+        };
+        let present = validation.map_or(Vec::new(), Batch::present);
+        if validation.is_some() && present.is_empty() {
             return Err(Error::data("no validation row has a weight above 0"));
         }
-        let held_out = || rows.part(n_learned..rows.which.len());
-        let validation = match &other {
-            Some(rows) => Some(rows.part(0..rows.which.len())),
-            None => holds_out.then(held_out),
+        let validation = match validation {
+            Some(batch) => Some((batch, &present[..])),
+            None => holds_out.then_some((batch, held_out)),
         };
+        let validation = validation.map(|(batch, which)| LabelledRows { batch, which });
         let trees = with_threads(options.n_threads, |threads| {
             let examples = Examples {
-                columns: &Columns::new(&batch.rows, &rows.which, params, threads, control)?,
+                columns: &Columns::new(&batch.rows, &which, params, threads, control)?,
                 learned,
                 validation,
                 n_classes,

@@ -161,8 +161,9 @@ pub fn slope(
     n_classes: usize,
 ) -> Option<f64> {
     let (n, n_trees) = (learned.which.len(), trees.nodes.roots.len());
-    let width = learned.rows.n_cols();
-    let sampler = RowSampler::new(learned.labels, n_classes, params.subsample, params.trim);
+    let (rows, labels) = (&learned.batch.rows, learned.labels());
+    let width = rows.n_cols();
+    let sampler = RowSampler::new(&labels, n_classes, params.subsample, params.trim);
     if sampler.takes_all() || n_trees == 0 || n_classes < 2 || width == 0 {
         return None;
     }
@@ -187,15 +188,14 @@ pub fn slope(
             n_others[row] += 1;
         }
     };
-    predictor.score(trees, 0..n_trees, &learned.rows, which, add_left_out);
+    predictor.score(trees, 0..n_trees, rows, which, add_left_out);
     let (mut own, mut left_out) = (Votes::default(), Votes::default());
     for (row, &place) in places.iter().enumerate() {
         if n_others[row] == 0 {
             continue;
         }
         let of_row = row * n_classes..(row + 1) * n_classes;
-        let label = learned.labels[place] as usize;
-        let weight = f64::from(learned.importances[place]);
+        let (label, weight) = (labels[place] as usize, learned.importance(place));
         let add = |votes: &mut Votes, scores: &[f64], share: f64| {
             let scale = 1.0 / (share * (n_classes as f64 - 1.0));
             let scores = scores.iter().map(|score| (score * scale) as f32);

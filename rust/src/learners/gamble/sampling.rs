@@ -65,8 +65,8 @@ pub struct Weights {
 
 impl Weights {
     /// Starts from importances above 0.
-    pub fn new(importances: impl Iterator<Item = f32>) -> Self {
-        let logs: Vec<f64> = importances.map(|weight| f64::from(weight).ln()).collect();
+    pub fn new(importances: impl Iterator<Item = f64>) -> Self {
+        let logs: Vec<f64> = importances.map(f64::ln).collect();
         let mut weights = Self {
             plain: vec![0.0; logs.len()],
             logs,
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn the_lightest_are_trimmed() {
         // Weights of one half, a quarter and so on, ten times each.
-        let weights = Weights::new((0..100).map(|row| 0.5f32.powi(row / 10)));
+        let weights = Weights::new((0..100).map(|row| 0.5f64.powi(row / 10)));
         let labels = vec![0; 100];
         for (trim, left) in [(0.0, 100), (0.01, 70), (0.1, 40), (0.3, 20), (0.9, 10)] {
             let mut rows = Vec::new();

@@ -70,24 +70,21 @@ impl Table {
         (0..self.labels.len() as u32).collect()
     }
 
-    /// Of the rows `which`, which are all, the first `n_learned` are learned, and the error of the
-    /// rest is followed.
+    /// The rows `which` of `batch`: the first `n_learned` are learned, and the error of the rest is
+    /// followed.
     fn examples<'a>(
-        &'a self,
+        &self,
         columns: &'a Columns,
+        batch: &'a Batch<'a>,
         which: &'a [u32],
         n_learned: usize,
     ) -> Examples<'a> {
-        let part = |span: std::ops::Range<usize>| LabelledRows {
-            rows: self.rows(),
-            which: &which[span.clone()],
-            labels: &self.labels[span.clone()],
-            importances: &self.weights[span],
-        };
+        let (learned, rest) = which.split_at(n_learned);
+        let rows = |which| LabelledRows { batch, which };
         Examples {
             columns,
-            learned: part(0..n_learned),
-            validation: Some(part(n_learned..which.len())),
+            learned: rows(learned),
+            validation: Some(rows(rest)),
             n_classes: self.n_classes,
         }
     }

@@ -27,17 +27,8 @@ pub struct Layout {
     pub leaf_of: Vec<u32>,
     /// The node of each router.
     pub node_of: Vec<u32>,
-    /// What stands at each node.
-    pub at_node: Vec<AtNode>,
-}
-
-/// A router or a leaf.
-#[derive(Debug, Clone, Copy)]
-pub enum AtNode {
-    /// The router of this number.
-    Router(u32),
-    /// The leaf of this label.
-    Label(u32),
+    /// What stands at each node: a router, or the leaf of a label.
+    pub at_node: Vec<Junction<u32>>,
 }
 
 impl Layout {
@@ -50,9 +41,11 @@ impl Layout {
             if labels.len() == 1 {
                 let label = order[labels.start];
                 leaf_of[label as usize] = node;
-                at_node.push(AtNode::Label(label));
+                at_node.push(Junction::Terminal(label));
             } else {
-                at_node.push(AtNode::Router(node_of.len() as u32));
+                let router = node_of.len() as u32;
+                let children = [2 * router + 1, 2 * router + 2];
+                at_node.push(Junction::Router { router, children });
                 node_of.push(node);
             }
         }
@@ -67,17 +60,10 @@ impl Layout {
 
 /// The balanced tree over `n` labels: of each node, where its labels stand in the row.
 pub fn balanced(n: usize) -> Topology<Range<usize>> {
-    Topology::new(0..n, 2, |&Range { start, end }| {
+    Topology::new(0..n, |&Range { start, end }| {
         let middle = end - (end - start) / 2;
-        let halves = (end - start > 1).then_some([start..middle, middle..end]);
-        halves.into_iter().flatten()
+        [start..middle, middle..end].map(|half| (end - start > 1).then_some(half))
     })
-}
-
-/// The nodes of the children of a router.
-#[inline]
-pub fn children_of(router: u32) -> [u32; 2] {
-    [2 * router + 1, 2 * router + 2]
 }
 
 /// The router above a node, and what it learns that is to send to the node: -1 where that is its
@@ -160,13 +146,7 @@ impl LearningTree for LabelTree {
     }
 
     fn at(&self, node: u32) -> Junction<u32> {
-        match self.layout.at_node[node as usize] {
-            AtNode::Label(label) => Junction::Terminal(label),
-            AtNode::Router(router) => Junction::Router {
-                router,
-                children: children_of(router),
-            },
-        }
+        self.layout.at_node[node as usize]
     }
 
     fn regressors(&self) -> &Regressors {
@@ -262,9 +242,10 @@ impl LabelTree {
         for (&node, record) in self.layout.node_of.iter().zip(&self.records).rev() {
             let node = node as usize;
             records[node] = *record;
-            n_examples[node] = tree.children_of(node).map(|side| n_examples[side]).sum();
+            let sides = tree.children[node].map(|side| side as usize);
+            n_examples[node] = sides.iter().map(|&side| n_examples[side]).sum();
             // The entropy of the side, and what is left of the labels' once it is known.
-            for side in tree.children_of(node) {
+            for side in sides {
                 let share: f64 = n_examples[side] / n_examples[node];
                 if share > 0.0 {
                     entropy[node] += share * (entropy[side] - share.ln());

@@ -363,10 +363,9 @@ impl Arena {
 
     /// The nodes in breadth-first order.
     pub fn topology(&self) -> Topology<NodeId> {
-        Topology::new(self.root, 2, |&id| {
+        Topology::new(self.root, |&id| {
             let node = self.node(id);
-            let children = (!node.is_leaf()).then_some([node.left, node.right]);
-            children.into_iter().flatten()
+            [node.left, node.right].map(|child| (!node.is_leaf()).then_some(child))
         })
     }
 }

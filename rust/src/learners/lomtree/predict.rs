@@ -264,16 +264,6 @@ impl Predictor for EnsemblePredictor<'_> {
         _control: &Control,
     ) -> Result<()> {
         let rows = labels.chunks_mut(k).zip(scores.chunks_mut(k));
-        if let [_] = self.members {
-            for (row, (labels, scores)) in rows.enumerate() {
-                let out = labels.iter_mut().zip(scores);
-                for (&(label, share), (l, s)) in self.shares(0, row).iter().zip(out) {
-                    *l = label as i32;
-                    *s = share;
-                }
-            }
-            return Ok(());
-        }
         let mut top = TopK::new(k.min(self.members[0].learner.n_classes));
         for (row, (labels, scores)) in rows.enumerate() {
             top.clear();

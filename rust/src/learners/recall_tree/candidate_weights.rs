@@ -23,12 +23,15 @@ const MAX_COPIED_BYTES: usize = 128 << 20;
 /// Of scorers by column with more weights no copies are made.
 const MAX_COPIED_WEIGHTS: usize = MAX_COPIED_BYTES / size_of::<f32>();
 
-/// The copies of all final nodes: lanes or lists, as the scorers keep their weights. Neither for
-/// scorers that learn one by one.
-#[derive(Debug, Clone, Default)]
-pub struct CandidateWeights {
-    lanes: Lanes,
-    lists: Lists,
+/// The copies of all final nodes, as the scorers keep their weights.
+#[derive(Debug, Clone)]
+pub enum CandidateWeights {
+    /// None, of scorers that learn one by one.
+    None,
+    /// Of weights by class.
+    Lanes(Lanes),
+    /// Of weights by column.
+    Lists(Lists),
 }
 
 impl CandidateWeights {
@@ -39,25 +42,34 @@ impl CandidateWeights {
         n_labels: usize,
         control: &Control,
     ) -> Result<Self> {
-        let mut made = Self::default();
-        let (by_class, width) = scorers.by_class();
-        if !by_class.is_empty() {
-            made.lanes = Lanes::within(MAX_COPIED_BYTES, candidates, by_class, width, control)?;
-        } else if let Some(by_column) = scorers.by_column() {
-            made.lists = Lists::within(MAX_COPIED_BYTES, candidates, by_column, n_labels, control)?;
-        }
-        Ok(made)
+        let most = MAX_COPIED_BYTES;
+        Ok(match scorers {
+            Scorers::Single(_) => Self::None,
+            Scorers::Joint(joint) if joint.by_class.is_empty() => {
+                let weights = &joint.by_column;
+                Self::Lists(Lists::within(most, candidates, weights, n_labels, control)?)
+            }
+            Scorers::Joint(joint) => {
+                let weights = &joint.by_class;
+                Self::Lanes(Lanes::within(
+                    most,
+                    candidates,
+                    weights,
+                    joint.width,
+                    control,
+                )?)
+            }
+        })
     }
 
     /// About how many weights are copied for `n_nodes` of `n_candidates` each.
     pub fn n_weights(scorers: &Scorers, n_nodes: usize, n_candidates: usize) -> usize {
         /// About how many weights a label has by column, where that matters little.
         const WEIGHTS_PER_LABEL: usize = 256;
-        let (by_class, width) = scorers.by_class();
-        let of_label = match scorers.by_column() {
-            None => 0,
-            Some(_) if by_class.is_empty() => WEIGHTS_PER_LABEL,
-            Some(_) => width,
+        let of_label = match scorers {
+            Scorers::Single(_) => 0,
+            Scorers::Joint(joint) if joint.by_class.is_empty() => WEIGHTS_PER_LABEL,
+            Scorers::Joint(joint) => joint.width,
         };
         let of_node = n_candidates
             .next_multiple_of(LANES)
@@ -75,11 +87,16 @@ impl CandidateWeights {
         found: &mut Vec<(u32, f32)>,
         scores: &mut Vec<f32>,
     ) -> bool {
-        if self.lists.has(terminal) {
-            self.lists.score(terminal, n, block.row(i), found, scores);
-            return true;
+        match self {
+            Self::Lists(lists) if lists.has(terminal) => {
+                lists.score(terminal, n, block.row(i), found, scores);
+                true
+            }
+            Self::Lanes(lanes) if block.is_for_lanes(i) => {
+                lanes.score((terminal, n), (block, i), scores)
+            }
+            _ => false,
         }
-        block.is_for_lanes(i) && self.lanes.score((terminal, n), (block, i), scores)
     }
 }
 

@@ -282,10 +282,12 @@ impl RoutingTree {
     /// The nodes that have seen an example, breadth first: none in place of children that no
     /// example has come to or gone through.
     fn seen_nodes(&self) -> Topology<NodeId> {
-        Topology::with_gaps(Self::ROOT, 2, |&id| {
+        Topology::new(Self::ROOT, |&id| {
             let node = self.node(id);
-            let children = node.has_children().then(|| node.children());
-            children.into_iter().flatten().map(|child| {
+            if !node.has_children() {
+                return [None; 2];
+            }
+            node.children().map(|child| {
                 let seen = self.node(child);
                 (seen.counts.n_labels() > 0 || seen.has_children()).then_some(child)
             })

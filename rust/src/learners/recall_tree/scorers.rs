@@ -1,7 +1,6 @@
 //! One-against-some: a scorer per class, shared by the whole tree. With the softmax and margin
 //! losses candidates learn [jointly](JointScorers); with those of the paper each by itself.
 
-use super::column_weights::ColumnWeights;
 use super::joint_scorers::JointScorers;
 pub use super::joint_scorers::{ScorerInput, ScorerWorkspace};
 use super::labels::LocalId;
@@ -78,15 +77,6 @@ impl Scorers {
         match self {
             Self::Joint(scorers) => (&scorers.by_class, scorers.width),
             Self::Single(_) => (&[], 0),
-        }
-    }
-
-    /// The weights of each column, where candidates learn jointly; empty beside those
-    /// [of each class](Self::by_class).
-    pub fn by_column(&self) -> Option<&ColumnWeights> {
-        match self {
-            Self::Joint(scorers) => Some(&scorers.by_column),
-            Self::Single(_) => None,
         }
     }
 

@@ -67,7 +67,8 @@ fn exact_and_binned_columns_grow_the_same_trees() {
         let columns = table.columns(&params());
         let grown = |columns: &Columns| -> Vec<_> {
             let which = table.all_rows();
-            let examples = table.examples(columns, &which, which.len());
+            let batch = table.batch();
+            let examples = table.examples(columns, &batch, &which, which.len());
             let trees = boost(&params(), Vec::new(), &examples, &Control::new(0)).unwrap();
             trees
                 .into_iter()

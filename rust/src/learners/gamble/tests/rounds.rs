@@ -59,7 +59,8 @@ fn early_stopping_follows_the_error_of_the_rows_held_out() {
         };
         let columns = table.columns(&params);
         let which = table.all_rows();
-        let examples = table.examples(&columns, &which, n_learned);
+        let batch = table.batch();
+        let examples = table.examples(&columns, &batch, &which, n_learned);
         let all = boost(&params, Vec::new(), &examples, &Control::new(0)).unwrap();
         let mut scores = vec![vec![0.0f32; table.n_classes]; n_rows - n_learned];
         let mut errors = Vec::new();
@@ -121,7 +122,7 @@ fn a_sample_of_no_row_is_all_rows() {
 fn rows_that_the_tree_was_not_grown_from_gain_little_weight() {
     let table = Table::from_column(&[0.0, 1.0, 0.0, 0.0], &[0, 1, 0, 2], 3);
     let columns = table.columns(&paper());
-    let mut weights = Weights::new(table.weights.iter().copied());
+    let mut weights = Weights::new(table.weights.iter().map(|&weight| weight.into()));
     let mut grower = Grower::new(&paper(), 1, 3);
     let training_set = TrainingSet {
         columns: &columns,

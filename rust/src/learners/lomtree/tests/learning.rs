@@ -164,7 +164,7 @@ proptest! {
                     let agree = (column[at] - of_split).abs() < 1e-9;
                     prop_assert!(agree || column[at].is_nan() && of_split.is_nan(), "{} {of_split}", column[at]);
                 }
-                prop_assert!(topology.children_of(at).all(|child| depth[child] == depth[at] + 1));
+                prop_assert!(topology.children[at].iter().all(|&child| child < 0 || depth[child as usize] == depth[at] + 1));
             }
             if tree.arena.n_swaps == 0 {
                 prop_assert_eq!(n_examples[0], total);
