@@ -279,7 +279,8 @@ macro_rules! params {
                 &self,
                 batch: &$crate::data::Batch<'_>,
             ) -> $crate::Result<$crate::data::Preparation> {
-                $crate::data::Preparation::from_batch(self.scaling, self.n_bits, batch)
+                let (rows, present) = (&batch.rows, batch.present());
+                $crate::data::Preparation::new(self.scaling, self.n_bits, rows, &present)
             }
         }
     };

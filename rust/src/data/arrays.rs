@@ -87,6 +87,14 @@ impl Values<'_> {
         }
     }
 
+    /// Number of values in `span` that are not 0.
+    pub(super) fn non_zeros(&self, span: Range<usize>) -> usize {
+        match self {
+            Self::F32(slice) => slice[span].iter().filter(|&&v| v != 0.0).count(),
+            Self::F64(slice) => slice[span].iter().filter(|&&v| v != 0.0).count(),
+        }
+    }
+
     pub(super) fn raw(&self, at: usize) -> f64 {
         match self {
             Self::F32(slice) => f64::from(slice[at]),

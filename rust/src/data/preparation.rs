@@ -5,7 +5,7 @@
 //! deviation; rows that are mostly zeros must not be touched column by column
 //! but divided by their length. `Auto` looks at the share of non-zeros.
 
-use super::{Batch, RowBuffer, Rows};
+use super::{RowBuffer, Rows};
 use crate::choices;
 use crate::control::Control;
 use crate::error::{Error, Result};
@@ -46,18 +46,31 @@ pub struct Preparation {
 }
 
 impl Preparation {
-    /// Decides on the scaling from the first `rows` that are known.
+    /// Decides on the scaling from those of the first `rows` that count: rows of weight 0 are not
+    /// `present`.
     ///
     /// `n_bits` hashes columns into 2^`n_bits`; it excludes standardising,
     /// which would make every hashed row dense.
-    pub fn new(scaling: Scaling, n_bits: Option<u32>, rows: &Rows<'_>) -> Result<Self> {
+    pub fn new(
+        scaling: Scaling,
+        n_bits: Option<u32>,
+        rows: &Rows<'_>,
+        present: &[u32],
+    ) -> Result<Self> {
         if n_bits.is_some() && scaling == Scaling::Standard {
             let allowed = "\"auto\", \"row\", \"log\" or \"none\" where n_bits is given";
             return Err(Error::parameter("scaling", "\"standard\"", allowed));
         }
         let scaling = match scaling {
             Scaling::Auto if n_bits.is_some() => Scaling::Row,
-            Scaling::Auto => auto_scaling(rows.non_zeros(), rows.n_rows(), rows.n_cols()),
+            Scaling::Auto => {
+                let n_values = present.len() as f64 * rows.n_cols() as f64;
+                if rows.non_zeros(present) as f64 > MIN_DENSE_SHARE * n_values {
+                    Scaling::Standard
+                } else {
+                    Scaling::Row
+                }
+            }
             asked => asked,
         };
         let standard = scaling == Scaling::Standard;
@@ -78,22 +91,6 @@ impl Preparation {
             scaling,
             moments: standard.then(|| Moments::new(rows.n_cols())),
         })
-    }
-
-    /// As [`new`](Self::new), for the rows of `batch` that count: those of weight 0 have no say.
-    pub fn from_batch(scaling: Scaling, n_bits: Option<u32>, batch: &Batch<'_>) -> Result<Self> {
-        let (rows, present) = (&batch.rows, batch.present());
-        let is_open = scaling == Scaling::Auto && n_bits.is_none();
-        if !is_open || present.len() == rows.n_rows() {
-            return Self::new(scaling, n_bits, rows);
-        }
-        let (mut row, mut non_zeros) = (RowBuffer::default(), 0);
-        for &i in &present {
-            rows.read(i as usize, &mut row);
-            non_zeros += row.columns.len();
-        }
-        let scaling = auto_scaling(non_zeros, present.len(), rows.n_cols());
-        Self::new(scaling, n_bits, rows)
     }
 
     /// Stores it; means and deviations as arrays, as there may be very many columns.
@@ -232,15 +229,6 @@ impl Preparation {
         }
         example.columns.push(self.width() as u32 - 1);
         example.values.push(1.0);
-    }
-}
-
-/// What `Auto` stands for with so many non-zeros.
-fn auto_scaling(non_zeros: usize, n_rows: usize, n_cols: usize) -> Scaling {
-    if non_zeros as f64 > MIN_DENSE_SHARE * (n_rows as f64 * n_cols as f64) {
-        Scaling::Standard
-    } else {
-        Scaling::Row
     }
 }
 
@@ -409,7 +397,7 @@ mod tests {
         let (starts, columns) = (Indices::I64(&starts), Indices::I32(&columns));
         let rows = Rows::csr(starts, columns, Values::F32(&values), 3, false).unwrap();
         for scaling in [Scaling::Standard, Scaling::Row] {
-            let mut at_once = Preparation::new(scaling, None, &rows).unwrap();
+            let mut at_once = Preparation::new(scaling, None, &rows, &[]).unwrap();
             let mut in_turn = at_once.clone();
             let (mut found, mut expected) = (RowBuffer::default(), RowBuffer::default());
             for i in 0..rows.n_rows() {

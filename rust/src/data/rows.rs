@@ -1,5 +1,7 @@
 //! A view of examples over memory that somebody else owns, checked once.
 
+use std::ops::Range;
+
 use super::arrays::{check_structure, Indices, Values};
 use crate::error::{Error, Result};
 
@@ -156,13 +158,18 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Number of non-zero values (explicit zeros do not count).
-    pub fn non_zeros(&self) -> usize {
+    /// Number of non-zero values of the rows `which` (explicit zeros do not count).
+    pub fn non_zeros(&self, which: &[u32]) -> usize {
+        let (Form::Csr { values, .. } | Form::Dense(values)) = self.form;
+        let spans = which.iter().map(|&row| self.span(row as usize));
+        spans.map(|span| values.non_zeros(span)).sum()
+    }
+
+    /// Where the values of `row` lie.
+    fn span(&self, row: usize) -> Range<usize> {
         match self.form {
-            Form::Csr { values, .. } | Form::Dense(values) => match values {
-                Values::F32(slice) => slice.iter().filter(|&&v| v != 0.0).count(),
-                Values::F64(slice) => slice.iter().filter(|&&v| v != 0.0).count(),
-            },
+            Form::Dense(_) => row * self.n_cols..(row + 1) * self.n_cols,
+            Form::Csr { starts, .. } => starts.get(row)..starts.get(row + 1),
         }
     }
 
@@ -171,17 +178,15 @@ impl<'a> Rows<'a> {
     pub fn read(&self, row: usize, into: &mut RowBuffer) {
         into.columns.clear();
         into.values.clear();
+        let span = self.span(row);
         match self.form {
             Form::Dense(values) => {
-                values.read(row * self.n_cols..(row + 1) * self.n_cols, &mut into.values);
+                values.read(span, &mut into.values);
                 into.columns.extend(0..self.n_cols as u32);
             }
             Form::Csr {
-                starts,
-                columns,
-                values,
+                columns, values, ..
             } => {
-                let span = starts.get(row)..starts.get(row + 1);
                 values.read(span.clone(), &mut into.values);
                 columns.read(span, &mut into.columns);
             }
@@ -252,8 +257,8 @@ mod tests {
             sparse.read(row, &mut b);
             assert_eq!((&a.columns, &a.values), (&b.columns, &b.values));
         }
-        assert_eq!(dense.non_zeros(), 2);
-        assert_eq!(sparse.non_zeros(), 2);
+        assert_eq!(dense.non_zeros(&[0, 1]), 2);
+        assert_eq!(sparse.non_zeros(&[0, 1]), 2);
     }
 
     #[test]

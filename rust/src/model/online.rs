@@ -429,7 +429,7 @@ mod tests {
     fn members_that_had_hardly_begun_are_left_out() {
         let rows = Rows::dense(Values::F32(&[0.0]), 1, 1, false).unwrap();
         let member = |examples| Member {
-            preparation: Preparation::new(Scaling::None, None, &rows).unwrap(),
+            preparation: Preparation::new(Scaling::None, None, &rows, &[]).unwrap(),
             progress: Mistakes {
                 examples,
                 ..Mistakes::default()

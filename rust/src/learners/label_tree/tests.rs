@@ -121,7 +121,7 @@ fn only_what_is_counted_in_examples_depends_on_the_scale_of_weights() {
         .map(|i| ((i * 37) % 23) as f32 - 11.0)
         .collect();
     let rows = Rows::dense(Values::F32(&values), 600, WIDTH, false).unwrap();
-    let preparation = Preparation::new(Scaling::None, None, &rows).unwrap();
+    let preparation = Preparation::new(Scaling::None, None, &rows, &[]).unwrap();
     for optimizer in [Optimizer::Pn, Optimizer::Nag] {
         for policy in [Policy::Filter, Policy::Random] {
             let learned = |scale: f64| {

@@ -199,9 +199,11 @@ impl Data {
 
     pub(in crate::learners) fn preparation(&self, params: &Params) -> Preparation {
         let rows = self.rows();
-        let mut preparation = Preparation::new(params.scaling, params.n_bits, &rows).unwrap();
+        let present = self.batch().present();
+        let mut preparation =
+            Preparation::new(params.scaling, params.n_bits, &rows, &present).unwrap();
         preparation
-            .observe_all(&rows, &self.batch().present(), &control())
+            .observe_all(&rows, &present, &control())
             .unwrap();
         preparation
     }

@@ -45,13 +45,14 @@ impl TrainingSet {
         let labelled = Examples::labelled_rows(batch);
         let weights = batch.relative_weights(&labelled);
         let batch = &batch.with_weights(weights.as_deref());
-        check_memory(params, batch, labelled.len(), n_threads)?;
+        check_memory(params, batch, &labelled, n_threads)?;
         let preparation = if let Some(preparation) = before {
             preparation.check_columns(&batch.rows)?;
             preparation.clone()
         } else {
             let (scaling, n_bits) = (params.scaling, params.n_bits);
-            let mut preparation = Preparation::from_batch(scaling, n_bits, batch)?;
+            let present = batch.present();
+            let mut preparation = Preparation::new(scaling, n_bits, &batch.rows, &present)?;
             preparation.observe_all(&batch.rows, &labelled, control)?;
             preparation
         };
@@ -172,13 +173,12 @@ impl TrainingSet {
 fn check_memory(
     params: &Params,
     batch: &Batch<'_>,
-    n_labelled: usize,
+    labelled: &[u32],
     n_threads: usize,
 ) -> Result<()> {
     const VALUE: usize = size_of::<(u32, f32)>();
     const NEGATIVE: usize = size_of::<(u32, u32, f32)>();
-    let share = n_labelled as f64 / batch.rows.n_rows().max(1) as f64;
-    let n_values = (batch.rows.non_zeros() as f64 * share) as usize;
+    let n_values = batch.rows.non_zeros(labelled);
     let n_classes = batch.targets.n_classes();
     let n_negatives = match params.scorers {
         Scorers::None => 0,
@@ -186,7 +186,7 @@ fn check_memory(
         Scorers::OneAgainstSome => n_classes.min(params.n_negatives as usize) / 2,
     };
     let copies = n_values.saturating_mul(VALUE * (2 + n_threads) / 2);
-    let negatives = n_labelled.saturating_mul(n_negatives * NEGATIVE);
+    let negatives = labelled.len().saturating_mul(n_negatives * NEGATIVE);
     let what = format!("the copies of {n_values} values for {n_threads} threads and negatives");
     let instead = "take fewer threads (n_jobs), n_negatives or rows";
     memory::check(copies.saturating_add(negatives), &what, instead)

@@ -42,7 +42,7 @@ fn batch<'a>(values: &'a [f32], labels: &'a [u32], n_classes: usize) -> Batch<'a
 /// A tree that has seen nothing.
 fn empty(params: &Params, n_classes: usize) -> LomTree {
     let rows = Rows::dense(Values::F32(&[0.0; WIDTH]), 1, WIDTH, false).unwrap();
-    let preparation = Preparation::new(Scaling::None, None, &rows).unwrap();
+    let preparation = Preparation::new(Scaling::None, None, &rows, &[]).unwrap();
     LomTree::empty(params, n_classes, &preparation)
 }
 

@@ -373,7 +373,7 @@ mod tests {
                 .map(|at| if at % 7 == 3 { values[at] } else { 0.0 })
                 .collect();
             let rows = Rows::dense(Values::F32(&sparse), 1, WIDTH - 1, false).unwrap();
-            let preparation = Preparation::new(Scaling::None, None, &rows).unwrap();
+            let preparation = Preparation::new(Scaling::None, None, &rows, &[]).unwrap();
             let mut block = Block::default();
             block.fill(&preparation, &rows, 0..1, WIDTH);
             let of_node = |list: &Vec<u32>| list.len().div_ceil(LANES) * LANES * WIDTH * size_of::<f32>();

@@ -368,7 +368,7 @@ mod tests {
                 ..Params::default()
             };
             let rows = Rows::dense(Values::F32(&[2.0, 1.0]), 1, 2, false).unwrap();
-            let preparation = Preparation::new(Scaling::None, None, &rows).unwrap();
+            let preparation = Preparation::new(Scaling::None, None, &rows, &[]).unwrap();
             let mut example = PathExample::default();
             example.read(&preparation, &rows, 0);
             Regressors::new(Optimizer::Pn, Loss::Hinge, 3).prepare(&mut example, 1.0);

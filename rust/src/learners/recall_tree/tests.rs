@@ -199,7 +199,9 @@ fn scorings() -> impl Strategy<Value = Params> {
 
 /// A tree by itself, that has seen nothing.
 fn new_tree(params: &Params, stream: &Stream) -> (Preparation, OnlineRecallTree) {
-    let preparation = Preparation::new(params.scaling, params.n_bits, &stream.rows()).unwrap();
+    let rows = stream.rows();
+    let all: Vec<u32> = (0..rows.n_rows() as u32).collect();
+    let preparation = Preparation::new(params.scaling, params.n_bits, &rows, &all).unwrap();
     let start = Start {
         n_classes: N_CLASSES,
         label_sets: false,

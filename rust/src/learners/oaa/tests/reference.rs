@@ -17,7 +17,8 @@ struct Plain {
 
 impl Plain {
     fn new(params: &Params, n_classes: usize, rows: &Rows<'_>) -> Self {
-        let preparation = Preparation::new(params.scaling, params.n_bits, rows).unwrap();
+        let all: Vec<u32> = (0..rows.n_rows() as u32).collect();
+        let preparation = Preparation::new(params.scaling, params.n_bits, rows, &all).unwrap();
         let width = preparation.width();
         let mut weights = vec![vec![0.0; n_classes]; width];
         weights[width - 1].fill(f64::from(params.initial_bias()));
