@@ -20,7 +20,6 @@ from xmtree.metrics import calibration_error
 from xmtree.plotting import (
     plot_confusion,
     plot_depth_histogram,
-    plot_error_over_time,
     plot_reliability,
     plot_tree,
 )
@@ -169,9 +168,6 @@ LOMTREE = xmtree.LOMTreeClassifier(random_state=0).fit(X, Y)
         (lambda: plot_tree(estimators.ALL["ldsm"]().fit(X, Y)), ValueError, "keep_statistics=True"),
         (lambda: plot_tree(xmtree.OAAClassifier().fit(X, Y)), AttributeError, "has no trees"),
         (lambda: plot_tree(xmtree.LOMTreeClassifier()), ValueError, "not fitted"),
-        (lambda: plot_error_over_time([1, 2], [0.5]), ValueError, r"shapes \(2,\) and \(1,\)"),
-        (lambda: plot_error_over_time([2, 1], [0.5, 0.5]), ValueError, "got 1 after 2"),
-        (lambda: plot_error_over_time([1], [50]), ValueError, "from 0 to 1, got 50 at 0"),
         (lambda: plot_reliability([1], [1], [2.0]), ValueError, "row 0 of probabilities is 2.0"),
         (lambda: plot_confusion([1, 2], [1]), ValueError, r"shapes \(2,\) and \(1,\)"),
         (
@@ -218,19 +214,6 @@ def test_depth_histogram(name, which):
     assert [line.get_xdata()[0] for line in ax.lines] == (
         [] if boosted else [np.log(12) / np.log(trees[0].children.shape[1])]
     )
-    assert overlapping(ax.figure) == cut_off(ax.figure) == []
-
-
-def test_error_over_time():
-    ax = plot_error_over_time([10, 20, 40], [0.5, 0.25, 0.125], label="one")
-    assert plot_error_over_time([1.5, 30.0], [0.4, 0.3], label="two", ax=ax) is ax
-    assert [line.get_ydata().tolist() for line in ax.lines] == [[0.5, 0.25, 0.125], [0.4, 0.3]]
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["one", "two"]
-    assert ax.get_xlabel() == "examples learned"
-    assert ax.get_ylim()[0] == 0
-    assert (texts(ax.figure)[0] and "20 %", ax.get_ylabel()) == ("20 %", "error")
-    assert {"20 %", "40 %"} <= {text for text, _ in texts(ax.figure)}
-    assert plot_error_over_time([1, 2], [0.5, 0.5]).get_legend() is None
     assert overlapping(ax.figure) == cut_off(ax.figure) == []
 
 
@@ -374,4 +357,4 @@ def test_the_page_of_the_docs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(compile(re.search(r"```python\n(.*?)```", text, re.S)[1], page.name, "exec"), {})
     drawn = {path.name for path in tmp_path.iterdir()}
-    assert drawn == {"error.svg", "tree.png", "confusion.png", "reliability.svg"}
+    assert drawn == {"tree.png", "confusion.png", "reliability.svg"}

@@ -13,13 +13,12 @@ except ImportError as error:
         "xmtree.plotting needs matplotlib, which is not installed: pip install matplotlib"
     ) from error
 
-from xmtree.plotting._curves import plot_confusion, plot_error_over_time, plot_reliability
+from xmtree.plotting._curves import plot_confusion, plot_reliability
 from xmtree.plotting._trees import plot_depth_histogram, plot_tree
 
 __all__ = [
     "plot_confusion",
     "plot_depth_histogram",
-    "plot_error_over_time",
     "plot_reliability",
     "plot_tree",
 ]

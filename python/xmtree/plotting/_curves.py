@@ -1,4 +1,4 @@
-"""Errors against time, probabilities against shares, and which labels are confused."""
+"""Probabilities against shares, and which labels are confused."""
 
 from __future__ import annotations
 
@@ -7,80 +7,12 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from xmtree import _validation
 from xmtree._labels.forms import common_type, label_array
 from xmtree._reliability import reliability_bins
-from xmtree.plotting._figures import axes, percent, shortened
-
-
-def plot_error_over_time(
-    time: ArrayLike,
-    errors: ArrayLike,
-    *,
-    xlabel: str = "examples learned",
-    label: str | None = None,
-    ax: Axes | Figure | None = None,
-) -> Axes:
-    """Draw how an error falls while a learner is trained.
-
-    The caller records both, so that it is known what is shown: held-out errors between calls
-    of ``partial_fit``, ``progressive_loss_`` (the mean over all examples so far, each predicted
-    before it was learned, so that it falls later than the error itself), or the error after each
-    round of boosting, from ``staged_predict``. Call it again with the same axes to compare.
-
-    Parameters
-    ----------
-    time : array of shape (n_points,)
-        Examples learned, seconds or rounds, increasing.
-    errors : array of shape (n_points,), from 0 to 1
-    xlabel : str, default="examples learned"
-        What ``time`` is.
-    label : str, name of the curve in the legend, optional
-    ax : matplotlib Axes or empty Figure, by default a new one
-
-    Returns
-    -------
-    matplotlib Axes
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from xmtree import LOMTreeClassifier
-    >>> from xmtree.plotting import plot_error_over_time
-    >>> X, y = load_digits(return_X_y=True)
-    >>> clf, seen, errors = LOMTreeClassifier(random_state=0), [], []
-    >>> for start in range(0, 1500, 250):
-    ...     rows = slice(start, start + 250)
-    ...     clf = clf.partial_fit(X[rows], y[rows], classes=range(10))
-    ...     seen.append(clf.n_examples_seen_)
-    ...     errors.append(1 - clf.score(X[1500:], y[1500:]))
-    >>> ax = plot_error_over_time(seen, errors, label="LOMtree")
-    """
-    at, values = np.asarray(time, dtype=float), np.asarray(errors, dtype=float)
-    if at.ndim != 1 or values.shape != at.shape:
-        raise ValueError(
-            "time and errors must be two arrays of shape (n_points,), "
-            f"got shapes {at.shape} and {values.shape}"
-        )
-    falls = np.flatnonzero(~(np.diff(at) >= 0))
-    if len(falls):
-        raise ValueError(f"time must increase, got {at[falls[0] + 1]:g} after {at[falls[0]]:g}")
-    wrong = np.flatnonzero(~((values >= 0) & (values <= 1)))
-    if len(wrong):
-        raise ValueError(f"errors must be from 0 to 1, got {values[wrong[0]]:g} at {wrong[0]}")
-    ax = axes(ax, 5.5, 3.5)
-    ax.plot(at, values, marker="." if len(at) <= 50 else "", label=label)
-    ax.set(xlabel=xlabel, ylabel="error")
-    ax.set_ylim(bottom=0)
-    ax.yaxis.set_major_formatter(percent)
-    if np.all(at == np.floor(at)):
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    if label is not None:
-        ax.legend()
-    return ax
+from xmtree.plotting._figures import axes, shortened
 
 
 def plot_reliability(
