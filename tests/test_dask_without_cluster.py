@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -18,7 +19,7 @@ from xmtree import LdSMClassifier, OAAClassifier
 from xmtree.dask import DaskLdSMClassifier
 from xmtree.dask._bagging import _distinct
 from xmtree.dask._base import _predicted, _scored, _topk
-from xmtree.dask._ldsm import ReadExamples, _fitted
+from xmtree.dask._ldsm import _fitted, _read
 from xmtree.dask._partitions import together
 
 
@@ -38,9 +39,9 @@ def test_without_a_client_it_says_so():
 
 def test_no_task_changes_what_it_is_given():
     local = LdSMClassifier(**FEW).fit(X, Y)
-    read = ReadExamples(LdSMClassifier(**FEW), json_of(FEW), None, {})
+    read = partial(_read, LdSMClassifier(**FEW), json_of(FEW), None, {})
     prepared = read(X, Y, None)
-    assert not hasattr(read.local, "classes_")
+    assert not hasattr(read.args[0], "classes_")
     again = read(X, Y, None)
     assert prepared[1] is not again[1]
     trees = [prepared[0].trees([number]) for number in range(FEW["n_estimators"])]

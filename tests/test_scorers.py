@@ -137,7 +137,7 @@ def test_what_is_made_and_refused():
     assert list(metrics.make_scorers([1, 5])) == ["P@1", "P@5", "nDCG@1", "nDCG@5"]
     with pytest.raises(ValueError, match="k must be"):
         metrics.make_scorers(0)
-    with pytest.raises(TypeError, match="LogisticRegression has no predict_topk"):
+    with pytest.raises(TypeError, match="LogisticRegression, which has no predict_topk"):
         metrics.make_scorers()["P@1"](LogisticRegression(), X, DENSE)
     model = xmtree.OAAClassifier(random_state=0).fit(X, WORDS)
     unnamed = metrics.make_scorers(1, propensities=metrics.propensities(SETS))["PSP@1"]

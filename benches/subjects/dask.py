@@ -1,7 +1,6 @@
 """Training on a cluster of this machine: whole trainings, processor seconds and bytes of each kind
 of step in one process, and what bagged online trees lose in accuracy."""
 
-import json
 import pickle
 import time
 from collections import defaultdict
@@ -65,17 +64,20 @@ class Recorder:
 
 def steps(task):
     """Every step of a training, as for one worker of one thread."""
-    from xmtree.dask._ldsm import ReadExamples, _model
+    from xmtree.dask._ldsm import ldsm_tasks
 
-    local = xmtree.LdSMClassifier(**LDSM)
-    params = {**local._core_params(), "seed": 0}
-    prepared = ReadExamples(local, json.dumps(params), None, {})(task.X, task.y, None)
-    recorder = Recorder()
-    _model(recorder.submit, prepared, params, [1])
+    recorder, found = Recorder(), []
+
+    def read_data(read):
+        found.append(read(task.X, task.y, None))
+        return found[0]
+
+    workers = {"here": {"nthreads": 1, "memory_limit": 0}}
+    ldsm_tasks(recorder, xmtree.LdSMClassifier(**LDSM), read_data, None, workers)
     n_trees, n_rows = LDSM["n_estimators"], task.X.shape[0]
     return {
         "a tree": {"bytes": recorder.bytes["tree"] / n_trees},
-        "a row, to each worker": {"bytes": len(pickle.dumps(prepared[0])) / n_rows},
+        "a row, to each worker": {"bytes": len(pickle.dumps(found[0][0])) / n_rows},
         "processor: trees": {"train_s": recorder.seconds["tree"]},
         "processor: model": {"train_s": recorder.seconds["model"]},
     }

@@ -333,13 +333,11 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         #: By number the categorical columns of ``fit`` whose values were names, and these names.
         self._category_names: _categories.Names = {}
         if isinstance(given, str):
-            self._category_columns = _categories.of_category_type(X)
-        if given is None or not _categories.is_frame(X):
-            return X
-        if isinstance(given, str):
-            columns = self._category_columns
-        else:
+            columns = self._category_columns = _categories.of_category_type(X)
+        elif given is not None and _categories.is_frame(X):
             columns = _categories.columns_of(given, X.shape[1], list(X.columns))
+        else:
+            return X
         return _categories.numbered(X, columns, self._category_names, learn=True)
 
     def _with_known_names(self, X: Any, *, learn: bool = False) -> Any:

@@ -1,6 +1,5 @@
 """Categorical columns: which they are, numbers for names, and what single precision represents."""
 
-from collections.abc import Iterator
 from numbers import Real
 from typing import Any
 
@@ -113,44 +112,26 @@ def columns_of(given: ArrayLike | None, n: int, names: list[str]) -> list[int]:
 def check(X: Any, columns: list[int]) -> None:
     """Refuses categories of the validated rows ``X`` that the core would confuse with others.
 
-    Fractions are rounded, as all values are, but no two to the same number.
+    These are whole numbers that single precision cannot represent, and fractions that it rounds to
+    the same number.
     """
     if X.dtype == np.float32 or not columns:
         return
-    for column, rows, values in _parts(X, columns):
-        wrong = np.flatnonzero(_mistaken(values))
-        if len(wrong):
-            at = wrong[0]
-            raise ValueError(
-                f"row {rows[at]}, column {column}: the category {values[at]:.17g} is the same as "
-                "another in single precision; number the categories from 0"
-            )
-
-
-def _parts(X: Any, columns: list[int]) -> Iterator[tuple[int, Any, NDArray[np.float64]]]:
-    """Each column's number, its rows and their values."""
-    if not sp.issparse(X):
-        for column in columns:
-            yield column, range(X.shape[0]), X[:, column]
-        return
-    sparse: Any = X
-    part = sparse[:, columns].tocsc()
+    part = sp.csc_array(X[:, columns])
     part.sum_duplicates()
     for column, start, end in zip(columns, part.indptr[:-1], part.indptr[1:], strict=True):
-        yield column, part.indices[start:end], part.data[start:end]
-
-
-def _mistaken(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which are whole numbers that single precision cannot represent, or fractions that it
-    confuses with others.
-
-    Above 2**53 they may be rounded already, if they came as integers.
-    """
-    # 0 is what sparse rows do not store.
-    distinct = np.unique(np.append(values, 0.0))
-    with np.errstate(over="ignore"):
-        single = distinct.astype(np.float32)
-    lost = np.isfinite(distinct) & (np.abs(distinct) > _EXACT)
-    lost |= (distinct == np.floor(distinct)) & (single != distinct)
-    lost[1:] |= single[1:] == single[:-1]
-    return np.isin(values, distinct[lost]) if lost.any() else np.zeros(len(values), bool)
+        values = part.data[start:end]
+        distinct = np.unique(np.append(values, 0.0))  # 0 is not stored
+        with np.errstate(over="ignore"):
+            single = distinct.astype(np.float32)
+        # Numbers above 2**53 may be rounded already, if they came as integers.
+        lost = np.isfinite(distinct) & (np.abs(distinct) > _EXACT)
+        lost |= (distinct == np.floor(distinct)) & (single != distinct)
+        lost[1:] |= single[1:] == single[:-1]
+        wrong = np.flatnonzero(np.isin(values, distinct[lost]))
+        if len(wrong):
+            at = start + wrong[0]
+            raise ValueError(
+                f"row {part.indices[at]}, column {column}: the category {part.data[at]:.17g} is "
+                "the same as another in single precision; number the categories from 0"
+            )

@@ -1,5 +1,6 @@
 """``class_weight``: factors of the examples' weights, one for each class."""
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ def _named(
     if not class_weight:
         return found
     for label, weight in class_weight.items():
-        if not _is_weight(weight):
+        if not (isinstance(weight, Real) and 0 <= float(weight) <= _validation.MAX_REAL):
             raise ValueError(
                 f"class_weight must be finite and not negative, got {weight!r} for {label!r}"
             )
@@ -68,10 +69,3 @@ def _named(
         )
     found[at[at >= 0]] = np.array([*class_weight.values()], np.float64)[at >= 0]
     return found
-
-
-def _is_weight(weight: Any) -> bool:
-    try:
-        return bool(0 <= weight <= _validation.MAX_REAL)
-    except (TypeError, ValueError):  # no number
-        return False

@@ -249,16 +249,16 @@ default="squared_hinge"
         if self.threshold is not None or self.n_labels is not None:
             validate_params(self, "threshold", "n_labels")
         if self.threshold is None and self.n_labels is not None:
-            k = min(self.n_labels, len(self.classes_))
-            codes, _ = self._topk(X, k)
-            row, column = np.nonzero(codes >= 0)
-            ones = np.ones(len(row), bool), (row, codes[row, column])
-            return sp.csr_matrix(ones, shape=(X.shape[0], len(self.classes_)))
-        is_likely = (chances := self._all_chances(X)) > self._least_chance()
-        if self.threshold is None and self._calibration.n_least and len(self.classes_):
-            best = chances.argmax(axis=1)
-            is_likely[np.arange(len(best)), best] |= chances.max(axis=1) > 0
-        row, column = np.nonzero(is_likely)
+            codes, _ = self._topk(X, min(self.n_labels, len(self.classes_)))
+            codes.sort(axis=1)
+            row, place = np.nonzero(codes >= 0)
+            column: NDArray[Any] = codes[row, place]
+        else:
+            is_likely = (chances := self._all_chances(X)) > self._least_chance()
+            if self.threshold is None and self._calibration.n_least and len(self.classes_):
+                best = chances.argmax(axis=1)
+                is_likely[np.arange(len(best)), best] |= chances.max(axis=1) > 0
+            row, column = np.nonzero(is_likely)
         # By hand: of a single row scipy takes longer than the model.
         starts = np.searchsorted(row, np.arange(X.shape[0] + 1))
         data = np.ones(len(row), np.int64)

@@ -51,6 +51,13 @@ def pipeline_topk(
     >>> labels.tolist()
     [['fruit', 'thing']]
     """
+    learner, rows = last_step(pipe, X)
+    labels, scores = learner.predict_topk(rows, k, **options)
+    return labels, scores
+
+
+def last_step(pipe: Any, X: Any) -> tuple[Any, Any]:
+    """What ranks labels in a pipeline, a search or an estimator alone, and ``X`` as its rows."""
     while True:
         if hasattr(pipe, "best_estimator_"):
             pipe = pipe.best_estimator_
@@ -65,8 +72,7 @@ def pipeline_topk(
             f"the last step is a {type(pipe).__name__}, which has no predict_topk; learners of "
             "xmtree have it, and searches after fit with refit=True"
         )
-    labels, scores = pipe.predict_topk(X, k, **options)
-    return labels, scores
+    return pipe, X
 
 
 def save(estimator: Any, path: str | Path, *, compact: bool = False) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -13,13 +13,13 @@ from typing import Any, ClassVar, Literal, Self
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from xmtree import _persistence
 from xmtree._base import Learner
 from xmtree._delegation import DelegatedPredictions, learner_has
 from xmtree._labels import encode
 from xmtree._persistence import LEARNERS, Arrays, name_in_files
 from xmtree._sharing import learning
 from xmtree._sklearn import Interval, InvalidParameterError, validate_params
-from xmtree._text import files
 from xmtree._text.explanation import Explanation, explain
 from xmtree._text.features import TextFeatures, as_texts, settings_of
 from xmtree._text.rules import check_learns_on, new_learner, weighs_by_idf
@@ -30,6 +30,14 @@ def _may_learn_on(estimator: TextClassifier) -> bool:
     """Whether there is ``partial_fit``. Where "auto" has no online learner, the method itself says
     what to set."""
     return isinstance(estimator.learner, str) or learner_has("partial_fit")(estimator)
+
+
+def _restored(stored: dict[str, Any]) -> dict[str, Any]:
+    """Parameters of a text classifier that a file holds, with a tuple for JSON's list."""
+    params = _persistence.restored_params(stored)
+    if isinstance(params["char_ngrams"], list):
+        params["char_ngrams"] = tuple(params["char_ngrams"])
+    return params
 
 
 class _Trained:
@@ -244,14 +252,46 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
         compact : bool, default=False
             Store of the learner what predictions need and no more; see its ``save``.
         """
-        files.save(self, path, compact=compact)
+        _persistence.check_fitted(self)
+        seed = self.learner_._fitted_params()["seed"]
+        params = _persistence.plain_params(self, seed, but="learner") | {"learner": self.learner}
+        if not isinstance(self.learner, str):
+            params["learner"] = {
+                "class": _persistence.name_in_files(type(self.learner)),
+                "params": _persistence.plain_params(self.learner, seed),
+            }
+        _persistence.save_around(
+            self,
+            self.learner_,
+            path,
+            self._features.to_arrays(),
+            compact=compact,
+            params=params,
+            features=asdict(self._features.settings),
+        )
 
     @classmethod
     def _from_file(
         cls, path: str | Path, learner: Learner, meta: dict[str, Any], arrays: Arrays
     ) -> Self:
         """What :meth:`save` has written, around the learner of the file."""
-        return files.restored(cls, path, learner, meta, arrays)
+        template = meta["params"]["learner"]
+        params = _restored({**meta["params"], "learner": "auto"})
+        if template != "auto":
+            params["learner"] = _persistence.class_in_file(path, template["class"])(
+                **_persistence.restored_params(template["params"])
+            )
+        estimator = cls(**params)
+        # Parameters may have changed since the features were learned.
+        settings = cls(**{**params, **_restored(meta["features"])})
+        validate_params(settings, *meta["features"])
+        features = TextFeatures.from_arrays(settings_of(settings), arrays)
+        if features.n_columns() != learner.n_features_in_:
+            raise ValueError(
+                f"{features.n_columns()} features for {learner.n_features_in_} columns"
+            )
+        estimator.learner_, estimator._features = learner, features
+        return estimator
 
     @property
     def idf_(self) -> bool:

@@ -113,39 +113,23 @@ class BaggedModels:
         return decode(codes, self.classes_), averages
 
 
-class _DaskBagging(DaskEstimator):
-    """A local online learner for each partition."""
-
-    def _tasks(
-        self, tasks: Tasks, local: Any, data: Source, classes: Any, workers: Workers
-    ) -> Future:
-        if data.parts is None:
-            raise TypeError(
-                "X must be a Dask collection or a list of partitions: each has a model of its "
-                f"own; train {type(local).__name__} on local rows"
-            )
-        seed = _validation.seed(self.random_state)
-        known: Any = classes
-        if classes is None:
-            found = [tasks.submit("labels", _distinct, [part]) for _, part, _ in data.parts]
-            known = tasks.submit("classes", _distinct, found)
-        models = [
-            tasks.submit("fit", _trained, local, *part, known, seed + number)
-            for number, part in enumerate(data.parts)
-        ]
-        return tasks.submit("join", BaggedModels, models)
-
-    def to_local(self) -> BaggedModels:
-        """The trained models as one object without Dask.
-
-        Returns
-        -------
-        BaggedModels
-            Its ``predict`` and ``predict_topk`` average; ``estimators_`` are the models, which
-            ``save`` writes one by one.
-        """
-        models: BaggedModels = super().to_local()
-        return models
+def bagging_tasks(tasks: Tasks, local: Any, data: Source, classes: Any, workers: Workers) -> Future:
+    """The task that joins a model of each partition, and those that it needs."""
+    if data.parts is None:
+        raise TypeError(
+            "X must be a Dask collection or a list of partitions: each has a model of its "
+            f"own; train {type(local).__name__} on local rows"
+        )
+    seed = _validation.seed(local.random_state)
+    known: Any = classes
+    if classes is None:
+        found = [tasks.submit("labels", _distinct, [part]) for _, part, _ in data.parts]
+        known = tasks.submit("classes", _distinct, found)
+    models = [
+        tasks.submit("fit", _trained, local, *part, known, seed + number)
+        for number, part in enumerate(data.parts)
+    ]
+    return tasks.submit("join", BaggedModels, models)
 
 
 def _distinct(parts: list[Any]) -> NDArray[Any]:
@@ -159,7 +143,7 @@ def _trained(local: Any, X: Any, y: Any, sample_weight: Any, classes: Any, seed:
     return model.fit(X, y, sample_weight, classes)
 
 
-class DaskLOMTreeClassifier(_DaskBagging):
+class DaskLOMTreeClassifier(DaskEstimator):
     """A LOMtree for each partition, their probabilities averaged.
 
     Online learners learn one row after the other, so a model cannot be shared out over machines
@@ -186,9 +170,10 @@ class DaskLOMTreeClassifier(_DaskBagging):
 
     _local_class = LOMTreeClassifier
     _prefix = "lomtrees"
+    _tasks = staticmethod(bagging_tasks)
 
 
-class DaskRecallTreeClassifier(_DaskBagging):
+class DaskRecallTreeClassifier(DaskEstimator):
     """A Recall Tree for each partition, their probabilities averaged.
 
     What holds for :class:`DaskLOMTreeClassifier` holds here: it is not the model of all rows.
@@ -210,3 +195,4 @@ class DaskRecallTreeClassifier(_DaskBagging):
 
     _local_class = RecallTreeClassifier
     _prefix = "recall-trees"
+    _tasks = staticmethod(bagging_tasks)

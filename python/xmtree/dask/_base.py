@@ -1,5 +1,6 @@
 """What all estimators on a cluster share: parameters of a local learner, and its predictions."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import dask.array as da
@@ -17,8 +18,7 @@ from xmtree._prediction import Scores
 from xmtree._sharing import copied, view
 from xmtree._sklearn import BaseEstimator, ClassifierMixin, validate_params
 from xmtree.dask import _cluster, _partitions
-from xmtree.dask._cluster import Tasks, Workers
-from xmtree.dask._partitions import Source
+from xmtree.dask._cluster import Tasks
 
 
 class DaskEstimator(ClassifierMixin, BaseEstimator):
@@ -30,6 +30,9 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
     _left_out: ClassVar[dict[str, str]] = {"n_jobs": "a worker's own threads are used"}
     #: What keys of its tasks begin with.
     _prefix: ClassVar[str]
+    #: Makes the task of a fitted estimator, and those that it needs, of the tasks of a training,
+    #: a local estimator, what reads the data, all labels that there may be, and the workers.
+    _tasks: ClassVar[Callable[..., Future]]
     _local: Any
     random_state: Any
     verbose: int
@@ -95,23 +98,18 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         return self._fit(X, y, sample_weight, classes)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> Self:
-        """Trains by the tasks of :meth:`_tasks`; stopped by an error it stays as it was."""
+        """Trains by the tasks of ``_tasks``; stopped by an error it stays as it was."""
         client = _cluster.client_of(self.client)
         local = self._local_class(**self.get_params(deep=False))
         validate_params(local)
         workers = _cluster.workers_of(client)
         _cluster.logger.info("training %s on %d workers", type(local).__name__, len(workers))
         with Tasks(client, self._prefix, f"training {type(self).__name__}") as tasks:
-            data = Source(tasks, X, y, sample_weight)
-            fitted = tasks.result(self._tasks(tasks, local, data, classes, workers), self.verbose)
+            data = _partitions.Source(tasks, X, y, sample_weight)
+            last = self._tasks(tasks, local, data, classes, workers)
+            fitted = tasks.result(last, self.verbose)
         self._adopt(fitted)
         return self
-
-    def _tasks(
-        self, tasks: Tasks, local: Any, data: Source, classes: Any, workers: Workers
-    ) -> Future:
-        """The task that makes of ``local`` a fitted estimator, and those that it needs."""
-        raise NotImplementedError
 
     def _adopt(self, local: Any) -> None:
         """Takes over what was learned."""
@@ -128,7 +126,8 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         Returns
         -------
         estimator
-            Of the class that the name of this one says after "Dask"; for ``save`` and for serving.
+            Of the class that the name of this one says after "Dask", or :class:`BaggedModels`; for
+            ``save`` and for serving.
         """
         check_is_fitted(self)
         return snapshot(self._local)

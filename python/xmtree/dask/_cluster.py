@@ -12,7 +12,7 @@ from uuid import uuid4
 from weakref import WeakSet
 
 import dask
-from distributed import Client, Future, default_client, get_worker, progress
+from distributed import Client, Future, default_client, progress
 
 #: What the scheduler knows of each worker, by its address.
 Workers = dict[str, dict[str, Any]]
@@ -55,11 +55,6 @@ def workers_of(client: Client) -> Workers:
 def threads_of(workers: Workers) -> list[int]:
     """Threads of each worker."""
     return [int(worker["nthreads"]) for worker in workers.values()]
-
-
-def own_threads() -> int:
-    """Threads of the worker that this runs on."""
-    return int(get_worker().state.nthreads)
 
 
 def refuse(needed: Callable[[int], int], what: str, workers: Workers) -> None:

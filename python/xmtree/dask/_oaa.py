@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from distributed import Future
@@ -17,54 +17,11 @@ from xmtree._oaa import OAAClassifier
 from xmtree._online import row_weights
 from xmtree.dask._base import DaskEstimator, snapshot
 from xmtree.dask._cluster import Tasks, Workers, refuse, threads_of
-from xmtree.dask._partitions import Read, Source
+from xmtree.dask._partitions import Read
 
 #: Blocks of classes for each thread: a few, so that an idle worker finds one where another is
 #: slow; each of them prepares all examples anew.
 _BLOCKS_PER_THREAD = 2
-
-
-class DaskOAAClassifier(DaskEstimator):
-    """One-against-all on a cluster: the classes over the workers.
-
-    The model is that of :class:`xmtree.OAAClassifier` with the same parameters, data in the same
-    order and the same ``random_state``, to the bit: classes learn apart, each from all examples.
-    So every worker holds all rows, and the weights of some classes; all weights come together in
-    the end (see ``prune``). What couples the classes is refused: ``loss="softmax"`` and
-    ``early_stopping``, which compares all of them after each pass.
-
-    Parameters
-    ----------
-    client : distributed.Client, optional
-        By default the current client; ``clone`` and pickles leave it out.
-    **params
-        Those of :class:`xmtree.OAAClassifier`, without ``n_jobs`` (a worker's
-        threads are used).
-        ``verbose=1`` shows a bar of the tasks.
-
-    Attributes
-    ----------
-    classes_ : array of shape (n_classes,)
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,), where ``X`` was a data frame
-
-    Examples
-    --------
-    >>> from distributed import Client
-    >>> from xmtree.dask import DaskOAAClassifier
-    >>> from xmtree.datasets import load_demo
-    >>> data = load_demo("letter")  # doctest: +SKIP
-    >>> with Client() as client:  # doctest: +SKIP
-    ...     model = DaskOAAClassifier(random_state=0).fit(data.X_train, data.y_train)
-    """
-
-    _local_class = OAAClassifier
-    _prefix: ClassVar[str] = "oaa"
-
-    def _tasks(
-        self, tasks: Tasks, local: Any, data: Source, classes: Any, workers: Workers
-    ) -> Future:
-        return oaa_tasks(tasks, local, data.read, classes, workers)
 
 
 @dataclass(frozen=True)
@@ -184,3 +141,42 @@ def _fitted(examples: Examples, calibration: Calibration, model: _core.Classifie
     fitted._model = model.with_labels(examples.target.labels)
     fitted._calibration = calibration
     return fitted
+
+
+class DaskOAAClassifier(DaskEstimator):
+    """One-against-all on a cluster: the classes over the workers.
+
+    The model is that of :class:`xmtree.OAAClassifier` with the same parameters, data in the same
+    order and the same ``random_state``, to the bit: classes learn apart, each from all examples.
+    So every worker holds all rows, and the weights of some classes; all weights come together in
+    the end (see ``prune``). What couples the classes is refused: ``loss="softmax"`` and
+    ``early_stopping``, which compares all of them after each pass.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        By default the current client; ``clone`` and pickles leave it out.
+    **params
+        Those of :class:`xmtree.OAAClassifier`, without ``n_jobs`` (a worker's
+        threads are used).
+        ``verbose=1`` shows a bar of the tasks.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features,), where ``X`` was a data frame
+
+    Examples
+    --------
+    >>> from distributed import Client
+    >>> from xmtree.dask import DaskOAAClassifier
+    >>> from xmtree.datasets import load_demo
+    >>> data = load_demo("letter")  # doctest: +SKIP
+    >>> with Client() as client:  # doctest: +SKIP
+    ...     model = DaskOAAClassifier(random_state=0).fit(data.X_train, data.y_train)
+    """
+
+    _local_class = OAAClassifier
+    _prefix = "oaa"
+    _tasks = staticmethod(oaa_tasks)

@@ -140,8 +140,8 @@ class Source:
             columns = computed[::3], computed[1::3], computed[2::3]
             self.parts = list(zip(*columns, strict=True))
 
-    def read(self, read: Read) -> Future:
-        """What ``read`` makes of the data on the cluster.
+    def __call__(self, read: Read) -> Future:
+        """A task of what ``read`` makes of the data.
 
         Partitions are put together on one worker, which reads them; data of this process are read
         here, and the outcome is sent.

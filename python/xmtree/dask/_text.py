@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from operator import itemgetter
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from distributed import Future
 
@@ -14,13 +14,47 @@ from xmtree.dask._base import DaskEstimator, snapshot
 from xmtree.dask._cluster import Tasks, Workers
 from xmtree.dask._ldsm import ldsm_tasks
 from xmtree.dask._oaa import oaa_tasks
-from xmtree.dask._partitions import Read, Source
+from xmtree.dask._partitions import Read
 
 #: The learners that can be trained over workers, and how.
 _TASKS: dict[type[Any], Callable[..., Future]] = {
     LdSMClassifier: ldsm_tasks,
     OAAClassifier: oaa_tasks,
 }
+
+
+def text_tasks(
+    tasks: Tasks,
+    local: TextClassifier,
+    read_data: Callable[[Read], Future],
+    classes: Any,
+    workers: Workers,
+) -> Future:
+    """The task that makes a fitted text classifier of ``local``, and those that it needs."""
+    begun = read_data(partial(_begun, local))
+    learner = tasks.result(tasks.submit("learner", itemgetter(0), begun))
+
+    def read_rows(read: Read) -> Future:
+        return tasks.submit("read", _read_rows, read, begun)
+
+    trained = _TASKS[type(learner)](tasks, learner, read_rows, classes, workers)
+    return tasks.submit("classifier", _fitted, local, begun, trained)
+
+
+def _begun(local: TextClassifier, texts: Any, labels: Any, sample_weight: Any) -> Any:
+    """The learner, the features, their rows, the labels and the weights."""
+    learner, features, rows = snapshot(local)._begin(texts, labels)
+    return learner, features, rows, labels, sample_weight
+
+
+def _read_rows(read: Read, begun: Any) -> Any:
+    return read(*begun[2:])
+
+
+def _fitted(local: TextClassifier, begun: Any, learner: Any) -> TextClassifier:
+    fitted: TextClassifier = snapshot(local)
+    fitted.learner_, fitted._features = learner, begun[1]
+    return fitted
 
 
 class DaskTextClassifier(DaskEstimator):
@@ -46,7 +80,8 @@ class DaskTextClassifier(DaskEstimator):
     """
 
     _local_class = TextClassifier
-    _prefix: ClassVar[str] = "text"
+    _prefix = "text"
+    _tasks = staticmethod(text_tasks)
     learner: Any
 
     def fit(  # type: ignore[override]
@@ -74,31 +109,3 @@ class DaskTextClassifier(DaskEstimator):
                 f"got {type(learner).__name__}"
             )
         return self._fit(texts, labels, sample_weight, None)
-
-    def _tasks(
-        self, tasks: Tasks, local: Any, data: Source, classes: Any, workers: Workers
-    ) -> Future:
-        begun = data.read(partial(_begun, local))
-        learner = tasks.result(tasks.submit("learner", itemgetter(0), begun))
-
-        def read_rows(read: Read) -> Future:
-            return tasks.submit("read", _read_rows, read, begun)
-
-        trained = _TASKS[type(learner)](tasks, learner, read_rows, classes, workers)
-        return tasks.submit("classifier", _fitted, local, begun, trained)
-
-
-def _begun(local: TextClassifier, texts: Any, labels: Any, sample_weight: Any) -> Any:
-    """The learner, the features, their rows, the labels and the weights."""
-    learner, features, rows = snapshot(local)._begin(texts, labels)
-    return learner, features, rows, labels, sample_weight
-
-
-def _read_rows(read: Read, begun: Any) -> Any:
-    return read(*begun[2:])
-
-
-def _fitted(local: TextClassifier, begun: Any, learner: Any) -> TextClassifier:
-    fitted: TextClassifier = snapshot(local)
-    fitted.learner_, fitted._features = learner, begun[1]
-    return fitted

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.pipeline import Pipeline
 
 from xmtree import _core, _validation
 from xmtree._labels import matching
 from xmtree._labels.forms import Indicator, as_label_lists, read
+from xmtree._pipelines import last_step
 from xmtree._typing import LabelsLike
 
 Empty = Literal["zero", "skip"]
@@ -95,11 +94,7 @@ class RankingScorer:
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """The measure on ``X`` and its true labels ``y``."""
-        if isinstance(estimator, Pipeline):
-            X = estimator[:-1].transform(X) if len(estimator) > 1 else X
-            estimator = estimator[-1]
-        if not hasattr(estimator, "predict_topk"):
-            raise TypeError(f"{type(estimator).__name__} has no predict_topk, which ranks labels")
+        estimator, X = last_step(estimator, X)
         ranking, _ = estimator.predict_topk(X, self.k)
         if ranking.dtype.kind == "f":  # which are scores beside classes
             ranking = ranking.astype(object)
@@ -107,8 +102,6 @@ class RankingScorer:
         if form == "lists" and isinstance(y, list | tuple):
             y = as_label_lists(list(y))
         classes = self.classes
-        if classes is None:
-            is_sparse = sp.issparse(y)
-            if is_sparse or isinstance(read(y, "y", column_is_labels=True), Indicator):
-                classes = estimator.classes_
+        if classes is None and isinstance(read(y, "y", column_is_labels=True), Indicator):
+            classes = estimator.classes_
         return self.measure(y, ranking, k=self.k, classes=classes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol, cast, overload
+from typing import Any, Protocol, TypedDict, Unpack, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,28 +15,21 @@ from xmtree._typing import LabelsLike
 from xmtree.metrics._measure import Cuts, Empty, RankingScorer, as_cuts, measure
 
 
+class _Options(TypedDict, total=False):
+    classes: ArrayLike | None
+    empty: Empty
+
+
 class _Measure(Protocol):
     """A number for one k, an array for several."""
 
     @overload
     def __call__(
-        self,
-        y_true: LabelsLike,
-        y_pred: LabelsLike,
-        k: int = 5,
-        *,
-        classes: ArrayLike | None = None,
-        empty: Empty = "zero",
+        self, y_true: LabelsLike, y_pred: LabelsLike, k: int = 5, **options: Unpack[_Options]
     ) -> float: ...
     @overload
     def __call__(
-        self,
-        y_true: LabelsLike,
-        y_pred: LabelsLike,
-        k: Cuts,
-        *,
-        classes: ArrayLike | None = None,
-        empty: Empty = "zero",
+        self, y_true: LabelsLike, y_pred: LabelsLike, k: Cuts, **options: Unpack[_Options]
     ) -> NDArray[np.float64]: ...
 
 
@@ -50,9 +43,7 @@ class _WeightedMeasure(Protocol):
         y_pred: LabelsLike,
         propensities: ArrayLike,
         k: int = 5,
-        *,
-        classes: ArrayLike | None = None,
-        empty: Empty = "zero",
+        **options: Unpack[_Options],
     ) -> float: ...
     @overload
     def __call__(
@@ -61,9 +52,7 @@ class _WeightedMeasure(Protocol):
         y_pred: LabelsLike,
         propensities: ArrayLike,
         k: Cuts,
-        *,
-        classes: ArrayLike | None = None,
-        empty: Empty = "zero",
+        **options: Unpack[_Options],
     ) -> NDArray[np.float64]: ...
 
 

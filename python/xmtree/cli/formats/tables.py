@@ -17,18 +17,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from xmtree._labels.forms import shown
 from xmtree.cli.errors import WrongUsage
 from xmtree.cli.formats.reader import Batch, Labels, Reader, Sets, is_plain_number
 
 #: Names of columns that need not be told.
 TEXT_NAMES = ("text",)
 LABEL_NAMES = ("label", "labels")
-
-#: Column names shown in a message.
-_MAX_SHOWN = 8
-
-#: Characters of a value shown in a message.
-_LONGEST_SHOWN = 60
 
 
 @dataclass
@@ -232,7 +227,7 @@ class TableReader(Reader):
                 (v, p) for v, p in zip(values, chunk.places, strict=True) if not _is_number(v)
             )
             raise ValueError(
-                f"{self._row(place)}: column {name!r} holds {_quoted(value)}, which is no number; "
+                f"{self._row(place)}: column {name!r} holds {value!r:.60}, which is no number; "
                 f"name a column of texts by --text-column, or leave it out: --ignore-column {name}"
                 f"{self._hint(chunk.names)}"
             ) from None
@@ -398,11 +393,5 @@ def _is_number(value: Any) -> bool:
     return not isinstance(value, str) or is_plain_number(value)
 
 
-def _quoted(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
-
-
 def _shown(names: list[str]) -> str:
-    more = f" and {len(names) - _MAX_SHOWN} more" if len(names) > _MAX_SHOWN else ""
-    return ", ".join(repr(name) for name in names[:_MAX_SHOWN]) + more
+    return shown(np.array(names, object))
