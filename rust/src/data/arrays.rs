@@ -95,7 +95,8 @@ impl Values<'_> {
         }
     }
 
-    pub(super) fn raw(&self, at: usize) -> f64 {
+    /// Entry `at`.
+    pub(crate) fn raw(&self, at: usize) -> f64 {
         match self {
             Self::F32(slice) => f64::from(slice[at]),
             Self::F64(slice) => slice[at],

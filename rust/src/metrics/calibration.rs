@@ -1,17 +1,27 @@
-//! The fits behind every calibration: logistic regression on two numbers, and the slope of a softmax.
-//!
-//! Temperature scaling (C. Guo, G. Pleiss, Y. Sun, K. Weinberger, *On Calibration of Modern Neural
-//! Networks*, ICML 2017, Section 4.2; the slope is 1 over the temperature) is fitted to the log loss of
-//! "the best class is right" (top-label calibration: C. Gupta, A. Ramdas, ICLR 2022) and not to that of
-//! the true class: a tree gives most classes no score at all, and rows of such a class would decide.
-//!
-//! Its loss is summed for a fixed grid of slopes, so that rows can be added one after the other. A
-//! grid of four slopes an octave costs four exponentials a class: those of twice the slope are squares.
+//! The fit behind every calibration, logistic regression on two numbers, and the slope of a softmax.
 
 use serde::{Deserialize, Serialize};
 
-/// What is fitted: a row of any kind, what its probability is to be, and its share of the weights.
-pub type Target<R> = (R, f64, f64);
+/// A row of any kind, or what is known of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Outcome<R> {
+    /// The row.
+    pub row: R,
+    /// Whether what was predicted of it is right.
+    pub is_right: bool,
+    /// Its weight.
+    pub weight: f64,
+}
+
+/// What is fitted.
+pub struct Target<R> {
+    /// The row.
+    pub row: R,
+    /// What its probability is to be.
+    pub probability: f64,
+    /// Its share of the weights.
+    pub weight: f64,
+}
 
 /// Weight of half the squared distance from where the search began, beside a mean over rows.
 const RIDGE: f64 = 1e-4;
@@ -42,19 +52,19 @@ impl Default for Line {
 
 impl Line {
     /// Platt scaling (J. Platt, *Probabilistic Outputs for Support Vector Machines*, 1999) of
-    /// `points`: x, whether the event happened, and a weight. Takes O(points) per step of the fit.
-    pub fn fit(points: &[(f64, bool, f64)]) -> Self {
-        let total: f64 = points.iter().map(|point| point.2).sum();
+    /// the outcomes at numbers x. Takes O(points) per step of the fit.
+    pub fn fit(points: &[Outcome<f64>]) -> Self {
+        let total: f64 = points.iter().map(|point| point.weight).sum();
         if points.is_empty() || total <= 0.0 {
             return Self::default();
         }
-        let mean = points.iter().map(|p| p.0 * p.2).sum::<f64>() / total;
-        let squares = points.iter().map(|p| p.2 * (p.0 - mean).powi(2));
+        let mean = points.iter().map(|p| p.row * p.weight).sum::<f64>() / total;
+        let squares = points.iter().map(|p| p.weight * (p.row - mean).powi(2));
         let spread = (squares.sum::<f64>() / total).sqrt();
         let spread = if spread > 0.0 { spread } else { 1.0 };
-        let targets = targets(points.iter().copied());
+        let targets = targets(points.to_vec());
         let [log_slope, shift] = fit_logistic([0.0, 0.0], &targets, |point, row| {
-            let slanted = point[0].exp() * (row.0 - mean) / spread;
+            let slanted = point[0].exp() * (row - mean) / spread;
             (slanted + point[1], [slanted, 1.0])
         });
         let slope = log_slope.exp() / spread;
@@ -76,23 +86,23 @@ impl Line {
     }
 }
 
-/// The targets of `rows`, each with whether the event happened and a weight.
+/// The targets of `rows`.
 ///
 /// As in Platt scaling one row more is right and one wrong, so that a few rows that are all right
 /// do not make a model sure. Weights become shares of their sum.
-pub fn targets<R>(rows: impl Iterator<Item = (R, bool, f64)> + Clone) -> Vec<Target<R>> {
-    let n = rows.clone().count() as f64;
-    let total: f64 = rows.clone().map(|row| row.2).sum();
-    let right = rows.clone().filter(|row| row.1);
-    let n_right = n * right.map(|row| row.2).sum::<f64>() / total;
+pub fn targets<R>(rows: Vec<Outcome<R>>) -> Vec<Target<R>> {
+    let n = rows.len() as f64;
+    let total: f64 = rows.iter().map(|row| row.weight).sum();
+    let right = rows.iter().filter(|row| row.is_right);
+    let n_right = n * right.map(|row| row.weight).sum::<f64>() / total;
     let of_right = (n_right + 1.0) / (n_right + 2.0);
     let of_wrong = 1.0 / (n - n_right + 2.0);
-    let mut targets = Vec::new();
-    for (row, is_right, weight) in rows {
-        let target = if is_right { of_right } else { of_wrong };
-        targets.push((row, target, weight / total));
-    }
-    targets
+    let target = |outcome: Outcome<R>| Target {
+        row: outcome.row,
+        probability: if outcome.is_right { of_right } else { of_wrong },
+        weight: outcome.weight / total,
+    };
+    rows.into_iter().map(target).collect()
 }
 
 /// The two numbers at which the logistic function of what `logit` makes of them and a row fits the
@@ -101,7 +111,7 @@ pub fn targets<R>(rows: impl Iterator<Item = (R, bool, f64)> + Clone) -> Vec<Tar
 pub fn fit_logistic<R>(
     start: [f64; 2],
     rows: &[Target<R>],
-    logit: impl Fn([f64; 2], &Target<R>) -> (f64, [f64; 2]),
+    logit: impl Fn([f64; 2], &R) -> (f64, [f64; 2]),
 ) -> [f64; 2] {
     // The loss, minus its gradient, and the curvature.
     let measure = |point: [f64; 2]| {
@@ -110,8 +120,8 @@ pub fn fit_logistic<R>(
         let mut down = away.map(|away| -RIDGE * away);
         let mut curvature = [RIDGE, 0.0, RIDGE];
         for row in rows {
-            let (logit, by) = logit(point, row);
-            let (target, weight) = (row.1, row.2);
+            let (logit, by) = logit(point, &row.row);
+            let (target, weight) = (row.probability, row.weight);
             let probability = 1.0 / (1.0 + (-logit).exp());
             loss += weight * (logit.max(0.0) + (-logit.abs()).exp().ln_1p() - target * logit);
             let pull = weight * (target - probability);
@@ -156,95 +166,37 @@ pub fn fit_logistic<R>(
     point
 }
 
-/// Slopes of an octave.
-const SLOPES_PER_OCTAVE: usize = 4;
-/// Octaves, from 2^-7 to 2^8.
-const OCTAVES: usize = 15;
-/// Logarithm to base 2 of the lowest slope.
-const LOG2_LOWEST_SLOPE: f64 = -7.0;
-const N_SLOPES: usize = SLOPES_PER_OCTAVE * OCTAVES;
-
-/// Sums of the log loss over rows, for a grid of slopes.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TopLabelLoss {
-    /// With what happened.
-    actual: [f64; N_SLOPES],
-    /// Once as if the best class were right, once as if it were wrong.
-    either: [f64; N_SLOPES],
-    /// Weight of the rows.
-    weight: f64,
-}
-
-impl Default for TopLabelLoss {
-    fn default() -> Self {
-        Self {
-            actual: [0.0; N_SLOPES],
-            either: [0.0; N_SLOPES],
-            weight: 0.0,
-        }
+/// The slope at which the softmax of a row's scores is as sure as it is right; None without rows.
+/// `rows` have two finite scores at least, of which the best may be right.
+///
+/// Temperature scaling (C. Guo, G. Pleiss, Y. Sun, K. Weinberger, *On Calibration of Modern Neural
+/// Networks*, ICML 2017, Section 4.2; the slope is 1 over the temperature), fitted to the log loss
+/// of "the best class is right" and not to that of the true class.
+pub fn softmax_slope<R: AsRef<[f32]>>(rows: Vec<Outcome<R>>) -> Option<f64> {
+    let rows = targets(rows);
+    if rows.is_empty() {
+        return None;
     }
-}
-
-impl TopLabelLoss {
-    /// Adds a row: the scores of its classes, those of minus infinity have none, and whether the best
-    /// is right. A row of fewer than two scores says nothing.
-    pub fn add(&mut self, scores: &[f32], is_right: bool, weight: f64) {
-        let (mut best, mut at) = (f32::NEG_INFINITY, None);
-        for (class, &score) in scores.iter().enumerate() {
-            if score > best {
-                (best, at) = (score, Some(class));
-            }
+    let [log_slope, _] = fit_logistic([0.0, 0.0], &rows, |[log_slope, _], scores| {
+        let scores = scores.as_ref();
+        let slope = log_slope.exp();
+        let best = (0..scores.len()).max_by(|&a, &b| scores[a].total_cmp(&scores[b]));
+        let best = best.unwrap_or(0);
+        // How far the others are below the best: their powers may all vanish.
+        let others = || {
+            let others = scores[..best].iter().chain(&scores[best + 1..]);
+            others.map(|&score| slope * (f64::from(score) - f64::from(scores[best])))
+        };
+        let peak = others().fold(f64::NEG_INFINITY, f64::max);
+        let (mut sum, mut moment) = (0.0, 0.0);
+        for below in others() {
+            let power = (below - peak).exp();
+            sum += power;
+            moment += power * below;
         }
-        let Some(at) = at else { return };
-        // Sums of exp(slope * (score - best)) over all classes but the best.
-        let mut others = [0.0f64; N_SLOPES];
-        let rest = scores.iter().enumerate();
-        for (_, &score) in rest.filter(|&(class, &score)| class != at && score > f32::NEG_INFINITY)
-        {
-            let below = f64::from(score) - f64::from(best);
-            for phase in 0..SLOPES_PER_OCTAVE {
-                let slope = (LOG2_LOWEST_SLOPE + phase as f64 / SLOPES_PER_OCTAVE as f64).exp2();
-                let mut power = (slope * below).exp();
-                for octave in 0..OCTAVES {
-                    others[octave * SLOPES_PER_OCTAVE + phase] += power;
-                    power *= power;
-                }
-            }
-        }
-        if others[0] == 0.0 {
-            return;
-        }
-        for (g, &others) in others.iter().enumerate() {
-            let all = others.ln_1p();
-            // -ln(1 - p); where the others underflow, p is 1 to the last bit.
-            let wrong = all - others.max(f64::MIN_POSITIVE).ln();
-            self.actual[g] += weight * if is_right { all } else { wrong };
-            self.either[g] += weight * (all + wrong);
-        }
-        self.weight += weight;
-    }
-
-    /// The slope of lowest loss; None before there are rows.
-    ///
-    /// As in Platt scaling a row is added that is right and one that is wrong, of average scores, so that
-    /// a few rows that are all right do not make it sure.
-    pub fn slope(&self) -> Option<f64> {
-        if self.weight == 0.0 {
-            return None;
-        }
-        let loss = |g: usize| self.actual[g] + self.either[g] / self.weight;
-        let lowest = (0..N_SLOPES).min_by(|&a, &b| loss(a).total_cmp(&loss(b)))?;
-        let mut place = lowest as f64;
-        if lowest > 0 && lowest + 1 < N_SLOPES {
-            // The lowest point of the parabola through it and its neighbours.
-            let (left, mid, right) = (loss(lowest - 1), loss(lowest), loss(lowest + 1));
-            let bend = left - 2.0 * mid + right;
-            if bend > 0.0 {
-                place += 0.5 * (left - right) / bend;
-            }
-        }
-        Some((LOG2_LOWEST_SLOPE + place / SLOPES_PER_OCTAVE as f64).exp2())
-    }
+        (-peak - sum.ln(), [-moment / sum, 0.0])
+    });
+    Some(log_slope.exp())
 }
 
 #[cfg(test)]
@@ -253,10 +205,19 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_pcg::Pcg64Mcg;
 
-    /// Rows whose labels are drawn from the softmax of their scores times `slope`.
-    fn drawn(slope: f64, n_rows: usize) -> TopLabelLoss {
+    fn outcome(row: &[f32], is_right: bool) -> Outcome<&[f32]> {
+        Outcome {
+            row,
+            is_right,
+            weight: 1.0,
+        }
+    }
+
+    /// The slope of rows whose labels are drawn from the softmax of their scores times `slope`, and
+    /// whose scores are then multiplied by `scale`.
+    fn found(slope: f64, scale: f32, n_rows: usize) -> f64 {
         let mut random = Pcg64Mcg::seed_from_u64(7);
-        let mut loss = TopLabelLoss::default();
+        let mut rows = Vec::new();
         for _ in 0..n_rows {
             let scores: Vec<f32> = (0..5).map(|_| 4.0 * random.random::<f32>()).collect();
             let powers = scores.iter().map(|&s| (slope * f64::from(s)).exp());
@@ -267,33 +228,36 @@ mod tests {
                 left < 0.0
             });
             let best = (0..5).max_by(|&a, &b| scores[a].total_cmp(&scores[b]));
-            loss.add(&scores, label == best, 1.0);
+            let scores: Vec<f32> = scores.iter().map(|score| score * scale).collect();
+            rows.push((scores, label == best));
         }
-        loss
+        let outcomes = rows.iter().map(|row| outcome(&row.0, row.1));
+        softmax_slope(outcomes.collect()).unwrap()
     }
 
     #[test]
     fn the_slope_of_the_data_is_found() {
-        for slope in [0.3, 1.0, 2.5] {
-            let found = drawn(slope, 20_000).slope().unwrap();
-            assert!((found / slope - 1.0).abs() < 0.06, "{slope}: {found}");
+        for (slope, scale) in [
+            (0.3, 1.0),
+            (1.0, 1.0),
+            (2.5, 1.0),
+            (1.0, 0.01),
+            (1.0, 300.0),
+        ] {
+            let found = found(slope, scale, 20_000) * f64::from(scale);
+            assert!(
+                (found / slope - 1.0).abs() < 0.06,
+                "{slope}, {scale}: {found}"
+            );
         }
     }
 
     #[test]
     fn a_few_right_rows_do_not_make_it_sure() {
-        let mut loss = TopLabelLoss::default();
-        (0..10).for_each(|_| loss.add(&[1.0, 0.0], true, 1.0));
-        let slope = loss.slope().unwrap();
+        let rows = [outcome(&[1.0, 0.0], true); 10];
+        let slope = softmax_slope(rows.to_vec()).unwrap();
         // One of twelve is wrong.
         assert!((1.0 / (1.0 + (-slope).exp()) - 11.0 / 12.0).abs() < 0.01);
-    }
-
-    #[test]
-    fn rows_of_one_score_say_nothing() {
-        let mut loss = TopLabelLoss::default();
-        loss.add(&[], true, 1.0);
-        loss.add(&[3.0, f32::NEG_INFINITY], false, 1.0);
-        assert_eq!(loss.slope(), None);
+        assert_eq!(softmax_slope::<Vec<f32>>(Vec::new()), None);
     }
 }

@@ -30,7 +30,7 @@ mod shares;
 #[cfg(test)]
 mod tests;
 
-pub use calibration::{Line, TopLabelLoss};
+pub use calibration::{softmax_slope, Line, Outcome};
 pub use ranking::Ranking;
 pub use scores::{propensities, Measures, Scores, Weights};
 pub use shares::{softmax, spread_over_labels, RankedScores, Scale, Shares, N_SHARING};

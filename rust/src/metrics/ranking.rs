@@ -1,9 +1,8 @@
 //! Predictions: labels best first, or scores to be ranked. Borrowed.
 
-use std::ops::Range;
-
 use crate::data::{check_structure, Indices, Values};
 use crate::error::{Error, Result};
+use crate::model::TopK;
 
 /// Stands in a ranking where there is no label.
 const NO_LABEL: i64 = -1;
@@ -30,7 +29,6 @@ enum Form<'a> {
 pub(super) struct Ranked {
     /// Labels, best first; negative ones are none.
     pub labels: Vec<i64>,
-    best: Vec<(f64, i64)>,
     sorted: Vec<i64>,
 }
 
@@ -123,12 +121,12 @@ impl<'a> Ranking<'a> {
             }
             Form::Dense(scores) => {
                 let span = row * self.width..(row + 1) * self.width;
-                into.rank(scores, span, row, k, |at| at as i64)
+                into.rank(span.map(|at| scores.raw(at)), row, k, |at| at as i64)
             }
             Form::Sparse(starts, columns, scores) => {
                 let span = starts.get(row)..starts.get(row + 1);
-                let from = span.start;
-                into.rank(scores, span, row, k, |at| columns.get(from + at) as i64)
+                let label = |at| columns.get(starts.get(row) + at) as i64;
+                into.rank(span.map(|at| scores.raw(at)), row, k, label)
             }
         }
     }
@@ -149,61 +147,27 @@ impl Ranked {
         })
     }
 
+    /// Ranks `scores`, of which `label` gives the labels, increasing.
     fn rank(
         &mut self,
-        scores: Values<'_>,
-        span: Range<usize>,
+        scores: impl Iterator<Item = f64>,
         row: usize,
         k: usize,
         label: impl Fn(usize) -> i64,
     ) -> Result<()> {
-        self.best.clear();
-        let nan = match scores {
-            Values::F32(slice) => select(&slice[span], k, &label, &mut self.best),
-            Values::F64(slice) => select(&slice[span], k, &label, &mut self.best),
-        };
-        if let Some(at) = nan {
-            return Err(Error::data(format!(
-                "row {row}, column {} of y_pred: the score is NaN; scores must be numbers",
-                label(at)
-            )));
+        let mut best = TopK::new(k);
+        for (at, score) in scores.enumerate() {
+            if score.is_nan() {
+                return Err(Error::data(format!(
+                    "row {row}, column {} of y_pred: the score is NaN; scores must be numbers",
+                    label(at)
+                )));
+            }
+            if score > best.bar() {
+                best.push(label(at) as u32, score);
+            }
         }
-        self.labels
-            .extend(self.best.iter().map(|&(_, label)| label));
+        self.labels.extend(best.labels().map(i64::from));
         Ok(())
     }
-}
-
-/// Collects the `k` best, best first, or says where a NaN stands.
-fn select<T: Copy + Into<f64>>(
-    scores: &[T],
-    k: usize,
-    label: impl Fn(usize) -> i64,
-    best: &mut Vec<(f64, i64)>,
-) -> Option<usize> {
-    const CHUNK: usize = 64;
-    let mut bar = f64::NEG_INFINITY;
-    for (c, chunk) in scores.chunks(CHUNK).enumerate() {
-        // Few chunks hold anything better, and without an exit the test vectorises.
-        // The comparison is turned round for NaN, which must not pass unseen.
-        if chunk.iter().fold(true, |all, &s| all & (s.into() <= bar)) {
-            continue;
-        }
-        for (i, &score) in chunk.iter().enumerate() {
-            let (at, score) = (c * CHUNK + i, score.into());
-            if score.is_nan() {
-                return Some(at);
-            }
-            // Labels come in increasing order: of equal scores the first stays ahead.
-            if score > bar {
-                let place = best.partition_point(|&(other, _)| other >= score);
-                best.insert(place, (score, label(at)));
-                best.truncate(k);
-                if let Some(&(last, _)) = best.last().filter(|_| best.len() == k) {
-                    bar = last;
-                }
-            }
-        }
-    }
-    None
 }

@@ -11,7 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::calibration::{fit_logistic, targets, Line, Target};
+use super::calibration::{fit_logistic, targets, Line, Outcome, Target};
 
 /// The map from logits to shares.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -106,25 +106,33 @@ impl Shares {
         let known = each.filter(|((logits, _), &weight)| {
             weight > 0.0 && logits.first().is_some_and(|logit| logit.is_finite())
         });
-        let rows = targets(known.map(|((logits, &is_right), &weight)| (logits, is_right, weight)));
+        let known = known.map(|((row, &is_right), &weight)| Outcome {
+            row,
+            is_right,
+            weight,
+        });
+        let rows = targets(known.collect());
         if rows.is_empty() || n_classes < 2 {
             return None;
         }
         let spread = spread(&rows);
-        let mut best: Vec<f64> = rows.iter().map(|row| row.0[0]).collect();
+        let mut best: Vec<f64> = rows.iter().map(|row| row.row[0]).collect();
         best.sort_unstable_by(f64::total_cmp);
         let start = [-spread.ln(), best[best.len() / 2] / spread - 2.0];
         let n_classes = n_classes as f64;
-        let [log_slope, rest] = fit_logistic(start, &rows, |point, row| {
-            top_logit(point, &row.0, n_classes)
-        });
+        let [log_slope, rest] =
+            fit_logistic(start, &rows, |point, row| top_logit(point, row, n_classes));
         let mut tops: Vec<Target<f64>> = Vec::new();
-        for (logits, target, weight) in &rows {
-            let (top, _) = top_logit([log_slope, rest], logits, n_classes);
-            tops.push((top.clamp(-MAX_LOGIT, MAX_LOGIT), *target, *weight));
+        for row in rows {
+            let (top, _) = top_logit([log_slope, rest], &row.row, n_classes);
+            tops.push(Target {
+                row: top.clamp(-MAX_LOGIT, MAX_LOGIT),
+                probability: row.probability,
+                weight: row.weight,
+            });
         }
         let [log_top_slope, intercept] = fit_logistic([0.0, 0.0], &tops, |point, row| {
-            let slanted = point[0].exp() * row.0;
+            let slanted = point[0].exp() * row;
             (slanted + point[1], [slanted, 1.0])
         });
         Some(Self {
@@ -224,7 +232,7 @@ pub fn spread_over_labels(codes: &[i32], chances: &[f32], has_one: bool, all: &m
 
 /// The standard deviation of the first logits of all rows, 1 where it is 0.
 fn spread(rows: &[Target<Vec<f64>>]) -> f64 {
-    let first = rows.iter().flat_map(|row| row.0.iter().take(N_SPREAD));
+    let first = rows.iter().flat_map(|row| row.row.iter().take(N_SPREAD));
     let first = first.filter(|logit| logit.is_finite());
     let (mut n, mut mean, mut squares) = (0.0, 0.0, 0.0);
     for &logit in first {

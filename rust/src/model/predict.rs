@@ -183,15 +183,12 @@ impl<P, N: Fn() -> P + Sync + Send> Blocks<'_, N> {
 /// Collects the k labels of highest score, best first, equal scores in the
 /// order of the labels. Meant for small k: an insertion costs O(k).
 #[derive(Debug, Clone)]
-pub struct TopK {
+pub struct TopK<S = f32> {
     k: usize,
-    best: Vec<(u32, f32)>,
+    best: Vec<(u32, S)>,
 }
 
-impl TopK {
-    /// Label where there are fewer than k.
-    pub const NO_LABEL: i32 = -1;
-
+impl<S: Copy + PartialOrd + From<f32>> TopK<S> {
     /// For the `k` best.
     pub fn new(k: usize) -> Self {
         Self {
@@ -207,16 +204,16 @@ impl TopK {
 
     /// The score that a label of a higher number must exceed to be taken in.
     #[inline]
-    pub fn bar(&self) -> f32 {
+    pub fn bar(&self) -> S {
         match self.best.last() {
             Some(&(_, score)) if self.best.len() == self.k => score,
-            _ => f32::NEG_INFINITY,
+            _ => f32::NEG_INFINITY.into(),
         }
     }
 
     /// Takes a label in if it is among the best so far.
     #[inline]
-    pub fn push(&mut self, label: u32, score: f32) {
+    pub fn push(&mut self, label: u32, score: S) {
         if self.best.len() == self.k {
             match self.best.last() {
                 Some(&last) if ahead((label, score), last) => {}
@@ -229,6 +226,16 @@ impl TopK {
         self.best.insert(at, (label, score));
         self.best.truncate(self.k);
     }
+
+    /// The labels, best first.
+    pub fn labels(&self) -> impl Iterator<Item = u32> + '_ {
+        self.best.iter().map(|&(label, _)| label)
+    }
+}
+
+impl TopK {
+    /// Label where there are fewer than k.
+    pub const NO_LABEL: i32 = -1;
 
     /// As [`Self::push`] for a label that may have come before: its highest score counts.
     #[inline]
@@ -263,7 +270,7 @@ pub fn keep_best(scored: &mut Vec<(u32, f32)>, n: usize) {
 }
 
 #[inline]
-fn ahead(a: (u32, f32), b: (u32, f32)) -> bool {
+fn ahead<S: Copy + PartialOrd>(a: (u32, S), b: (u32, S)) -> bool {
     a.1 > b.1 || (a.1 == b.1 && a.0 < b.0)
 }
 

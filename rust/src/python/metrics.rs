@@ -12,7 +12,7 @@ use pyo3::types::PyDict;
 use super::arrays::{Either, IndexArray, LabelSetsArg, RowsArg};
 use super::run::brief_or_watched;
 use crate::memory::try_alloc;
-use crate::metrics::{self, softmax, Line, RankedScores, Ranking, Scale, Shares, Weights};
+use crate::metrics::{self, softmax, Line, Outcome, RankedScores, Ranking, Scale, Shares, Weights};
 
 /// y_pred as it came: C-contiguous labels or scores of two dimensions, or scores as a
 /// CSR matrix. The Python side brings everything else into one of these forms.
@@ -179,9 +179,12 @@ pub(super) fn fit_line(
 ) -> PyResult<(f64, f64)> {
     let weights = weights.as_slice()?;
     let points = scores.as_slice()?.iter().zip(is_there.as_slice()?);
-    let points = points
-        .zip(weights)
-        .map(|((&score, &is_there), &weight)| (score.into(), is_there, weight));
+    let points = points.zip(weights);
+    let points = points.map(|((&score, &is_right), &weight)| Outcome {
+        row: score.into(),
+        is_right,
+        weight,
+    });
     let line = Line::fit(&points.collect::<Vec<_>>());
     Ok((line.slope, line.intercept))
 }

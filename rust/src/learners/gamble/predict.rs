@@ -19,7 +19,7 @@ use super::frozen::{DenseBlock, FrozenTrees, LANES};
 use super::sampling::RowSampler;
 use super::Params;
 use crate::data::Rows;
-use crate::metrics::TopLabelLoss;
+use crate::metrics::{softmax_slope, Outcome};
 use crate::model::TopK;
 
 /// Of a block of fewer rows each goes through several trees side by side.
@@ -132,23 +132,27 @@ impl Predictor {
 const MAX_ROWS_READ: usize = 4096;
 const MAX_VALUES_READ: usize = 1 << 24;
 
-/// What the votes of some trees for each row say: the loss of slopes, and the weight of wrong rows.
+/// The scores of rows by the votes of some trees, and the weight of wrong rows.
 #[derive(Default)]
 struct Votes {
-    loss: TopLabelLoss,
+    rows: Vec<Outcome<Vec<f32>>>,
     wrong: f64,
 }
 
 impl Votes {
     /// Adds a row with its `scores`, of which `label` is the true one's place.
-    fn add(&mut self, scores: &[f32], label: usize, weight: f64) {
+    fn add(&mut self, scores: Vec<f32>, label: usize, weight: f64) {
         let own = scores[label];
         let is_right = scores[..label].iter().all(|&score| score < own)
             && scores[label..].iter().all(|&score| score <= own);
-        self.loss.add(scores, is_right, weight);
         if !is_right {
             self.wrong += weight;
         }
+        self.rows.push(Outcome {
+            row: scores,
+            is_right,
+            weight,
+        });
     }
 }
 
@@ -199,13 +203,14 @@ pub fn slope(
         let add = |votes: &mut Votes, scores: &[f64], share: f64| {
             let scale = 1.0 / (share * (n_classes as f64 - 1.0));
             let scores = scores.iter().map(|score| (score * scale) as f32);
-            votes.add(&scores.collect::<Vec<f32>>(), label, weight);
+            votes.add(scores.collect(), label, weight);
         };
         add(&mut own, &predictor.scores[of_row.clone()], 1.0);
         let share = f64::from(n_others[row]) / n_trees as f64;
         add(&mut left_out, &by_others[of_row], share);
     }
-    let (own_slope, left_out_slope) = (own.loss.slope()?, left_out.loss.slope()?);
+    let own_slope = softmax_slope(own.rows)?;
+    let left_out_slope = softmax_slope(left_out.rows)?;
     // 1 where all own rows are right, 0 where they are wrong a third as often as rows left out: the
     // error of these is far too large itself where it is the own scores that are sound.
     let by_heart = (1.0 - 3.0 * own.wrong / left_out.wrong.max(1e-9)).clamp(0.0, 1.0);

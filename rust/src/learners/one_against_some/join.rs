@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::linear::bounded_score;
-use crate::metrics::{Line, RankedScores, Scale, Shares, N_SHARING};
+use crate::metrics::{Line, Outcome, RankedScores, Scale, Shares, N_SHARING};
 
 /// `(t + floor) exp(-weight loss(z))` of the other model's score t and the margin z: the loss of
 /// the label's presence is taken for a negative log likelihood.
@@ -191,7 +191,7 @@ impl Default for Calibration {
 }
 
 /// Labels of a row that count.
-const TOP: usize = 10;
+const N_CALIBRATED: usize = 10;
 /// Probabilities grow with the score, however little.
 const LEAST_SLOPE: f64 = 0.01;
 
@@ -213,10 +213,12 @@ impl Calibration {
     pub fn fit(rows: &[FitRow], join: Join, n_labels: usize) -> Self {
         let mut points = Vec::new();
         for row in rows {
-            let best = top_candidates::<TOP>(row, join);
-            let point =
-                |(score, is_own): (f32, bool)| (score.ln().into(), is_own, row.weight.into());
-            points.extend(best.map(point));
+            let best = top_candidates::<N_CALIBRATED>(row, join);
+            points.extend(best.map(|(score, is_own)| Outcome {
+                row: score.ln().into(),
+                is_right: is_own,
+                weight: row.weight.into(),
+            }));
         }
         let Line { slope, intercept } = Line::fit(&points);
         let found = Self {
