@@ -49,9 +49,9 @@ impl FromIterator<RowCandidates> for Candidates {
 }
 
 /// Rows that the join is fitted on, at most.
-const MOST_ROWS: usize = 4096;
+const MAX_FIT_ROWS: usize = 4096;
 /// At most one row in so many, since labels must keep most of their rows in that fit.
-const LEAST_STEP: usize = 5;
+const MIN_FIT_STEP: usize = 5;
 /// Candidates of a row by the other model, and as many by margins.
 const CANDIDATES: usize = 100;
 
@@ -69,7 +69,7 @@ impl FitSample {
     /// The sample of `n_rows` rows.
     pub fn new(n_rows: usize) -> Self {
         Self {
-            step: n_rows.div_ceil(MOST_ROWS).max(LEAST_STEP),
+            step: n_rows.div_ceil(MAX_FIT_ROWS).max(MIN_FIT_STEP),
             n_rows,
         }
     }

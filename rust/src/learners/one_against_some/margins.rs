@@ -1,7 +1,7 @@
 //! The margins of one row after the other.
 
 use super::rows::inverse_length;
-use super::weights::{FeatureIndex, OneAgainstSome, BLOCK};
+use super::weights::{FeatureIndex, OneAgainstSome, LABELS_PER_BLOCK};
 use crate::data::SpreadRow;
 
 /// What margins are computed in: as long as there are labels, so it is kept between uses.
@@ -35,7 +35,9 @@ impl<'a> RowMargins<'a> {
         let n_labels = scorers.biases().len();
         memory.products.resize(n_labels, 0.0);
         if scorers.is_index_complete() {
-            memory.is_met.resize(n_labels.div_ceil(BLOCK), false);
+            memory
+                .is_met
+                .resize(n_labels.div_ceil(LABELS_PER_BLOCK), false);
         }
         Self {
             scorers,
@@ -63,7 +65,7 @@ impl<'a> RowMargins<'a> {
         let n = row.0.len() - 1;
         let (columns, row_values) = (&row.0[..n], &row.1[..n]);
         if self.scorers.is_index_complete() {
-            for (products, is_met) in products.chunks_mut(BLOCK).zip(&mut *is_met) {
+            for (products, is_met) in products.chunks_mut(LABELS_PER_BLOCK).zip(&mut *is_met) {
                 if std::mem::take(is_met) {
                     products.fill(0.0);
                 }
@@ -127,7 +129,7 @@ impl<'a> RowMargins<'a> {
         &self.memory.products
     }
 
-    /// Numbers of the blocks of [`BLOCK`] labels of which one may have a product that is not 0,
+    /// Numbers of the blocks of [`LABELS_PER_BLOCK`] labels of which one may have a product that is not 0,
     /// where the index is complete.
     pub fn met_blocks(&self) -> impl Iterator<Item = usize> + '_ {
         let is_met = &self.memory.is_met;
@@ -143,7 +145,9 @@ impl<'a> RowMargins<'a> {
             return touched.for_each(|&label| visit(label, products[label as usize]));
         }
         for block in self.met_blocks() {
-            for label in block * BLOCK..products.len().min((block + 1) * BLOCK) {
+            for label in
+                block * LABELS_PER_BLOCK..products.len().min((block + 1) * LABELS_PER_BLOCK)
+            {
                 if products[label] != 0.0 {
                     visit(label as u32, products[label] + biases[label]);
                 }

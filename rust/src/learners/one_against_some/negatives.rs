@@ -5,12 +5,11 @@
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
+use super::margins::RowMargins;
 use super::rank::LabelScores;
-use super::rows::ScorerRows;
-use super::svm::Scorer;
 use crate::data::{Examples, Ragged};
 use crate::learners::mix;
-use crate::model::keep_best;
+use crate::model::{keep_best, TopK};
 
 /// The rounds so far, in each of which rows become negative examples of labels.
 #[derive(Debug, Default)]
@@ -87,114 +86,33 @@ pub fn first_negatives(
     negatives
 }
 
-/// Labels of a feature that a row looks at: those of the largest weights. It bounds the work
-/// for a row, whatever the number of labels.
-const MOST_LABELS: usize = 512;
 /// A negative of a smaller margin would have no loss.
 const LEAST_MARGIN: f32 = -1.0;
 
-/// An inverted index of scorers, cut to the labels that matter most for each feature.
-#[derive(Debug)]
-pub struct ShortIndex {
-    /// For each feature labels and their weights.
-    labels: Ragged<(u32, f32)>,
-    /// Weight of the constant by label.
-    biases: Vec<f32>,
-}
-
-impl ShortIndex {
-    /// The index of these scorers; none of labels that have none.
-    pub fn new<'a>(
-        scorers: impl Iterator<Item = Option<&'a Scorer>> + Clone,
-        n_features: usize,
-    ) -> Self {
-        let mut lists = Ragged::default();
-        for scorer in scorers.clone() {
-            let weights = scorer.into_iter().flat_map(|scorer| &scorer.weights);
-            lists.push(weights.copied());
+/// The `n` labels of the largest margins by the index that `row` does not have and `is_known` does
+/// not know, increasing.
+pub fn mined_negatives(
+    margins: &mut RowMargins<'_>,
+    examples: &Examples,
+    row: u32,
+    n: usize,
+    is_known: impl Fn(u32) -> bool,
+) -> Vec<u32> {
+    margins.read(examples.row(row));
+    let own = examples.labels(row);
+    let mut best = TopK::new(n);
+    margins.for_each_found(|label, _| {
+        let margin = margins.index_margin(label);
+        // Few are good enough to be looked up.
+        if margin > LEAST_MARGIN
+            && margin >= best.bar()
+            && own.binary_search(&label).is_err()
+            && !is_known(label)
+        {
+            best.push(label, margin);
         }
-        let all = lists.regroup(n_features, |label, &(column, weight)| {
-            (column, (label, weight))
-        });
-        drop(lists);
-        let mut labels = Ragged::with_capacity(n_features, 0);
-        let mut kept = Vec::new();
-        for column in 0..n_features {
-            kept.clear();
-            kept.extend_from_slice(all.get(column));
-            keep_best(&mut kept, MOST_LABELS);
-            labels.push(kept.iter().copied());
-        }
-        let biases = scorers.map(|scorer| scorer.map_or(0.0, |scorer| scorer.bias));
-        Self {
-            labels,
-            biases: biases.collect(),
-        }
-    }
-}
-
-/// Finds the negatives of one row after the other.
-#[derive(Debug)]
-pub struct Miner<'a> {
-    index: &'a ShortIndex,
-    rows: &'a ScorerRows<'a>,
-    /// Margins by label, without their constants; NaN where the index has none.
-    margins: Vec<f32>,
-    /// Labels that have one: the first of these.
-    touched: Vec<u32>,
-    n_touched: usize,
-}
-
-impl<'a> Miner<'a> {
-    pub fn new(index: &'a ShortIndex, rows: &'a ScorerRows<'a>) -> Self {
-        Self {
-            index,
-            rows,
-            margins: vec![f32::NAN; index.biases.len()],
-            touched: Vec::new(),
-            n_touched: 0,
-        }
-    }
-
-    /// The `n` labels of the largest margins that `row` does not have and `is_known` does not
-    /// know, increasing. O(values of the row).
-    pub fn mine(&mut self, row: u32, n: usize, is_known: impl Fn(u32) -> bool) -> Vec<u32> {
-        let (columns, values) = self.rows.features(row);
-        for (&column, &x) in columns.iter().zip(values) {
-            let list = self.index.labels.get(column as usize);
-            let n_before = self.n_touched;
-            if self.touched.len() < n_before + list.len() {
-                self.touched.resize(n_before + list.len(), 0);
-            }
-            // Whether a label is new cannot be foretold: all are written, and new ones stay.
-            for &(label, weight) in list {
-                let margin = &mut self.margins[label as usize];
-                self.touched[self.n_touched] = label;
-                self.n_touched += usize::from(margin.is_nan());
-                *margin = weight * x + if margin.is_nan() { 0.0 } else { *margin };
-            }
-        }
-        let own = self.rows.examples.labels(row);
-        let mut found = Vec::new();
-        let most_found = n.saturating_mul(4);
-        let mut least = LEAST_MARGIN.next_up();
-        for &label in &self.touched[..self.n_touched] {
-            let product = std::mem::replace(&mut self.margins[label as usize], f32::NAN);
-            let margin = product + self.index.biases[label as usize];
-            // Few are good enough to be looked up.
-            if margin >= least && own.binary_search(&label).is_err() && !is_known(label) {
-                found.push((label, margin));
-                if found.len() >= most_found {
-                    keep_best(&mut found, n);
-                    let margins = found.iter().map(|&(_, margin)| margin);
-                    least = margins.fold(f32::INFINITY, f32::min).max(least);
-                }
-            }
-        }
-        self.n_touched = 0;
-        keep_best(&mut found, n);
-        let mut labels: Vec<u32> = found.iter().map(|&(label, _)| label).collect();
-        labels.sort_unstable();
-        labels
-    }
+    });
+    let mut labels: Vec<u32> = best.labels().collect();
+    labels.sort_unstable();
+    labels
 }

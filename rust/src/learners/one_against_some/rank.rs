@@ -7,7 +7,7 @@
 
 use super::join::Join;
 use super::margins::{MarginMemory, RowMargins};
-use super::weights::{OneAgainstSome, BLOCK};
+use super::weights::{OneAgainstSome, LABELS_PER_BLOCK};
 use crate::data::PackedLists;
 use crate::model::{keep_best, TopK};
 use crate::simd::dispatched;
@@ -22,14 +22,14 @@ pub struct LabelScores {
 
 /// Up to so many labels it is faster to look at all of them than to note which have
 /// a score: the leaves of many trees have thousands of entries.
-const FEW: usize = 4096;
+const MAX_SCANNED_LABELS: usize = 4096;
 
 impl LabelScores {
     /// No scores yet, of `n_labels` labels.
     pub fn new(n_labels: usize) -> Self {
         Self {
             scores: vec![0.0; n_labels],
-            touched: (n_labels > FEW).then(Vec::new),
+            touched: (n_labels > MAX_SCANNED_LABELS).then(Vec::new),
         }
     }
 
@@ -184,7 +184,7 @@ impl<'a> Ranker<'a> {
         });
         let lists = [scores.by_label(), margins.products(), margins.biases()];
         for block in margins.met_blocks() {
-            best_of_unnamed(join, block * BLOCK, lists, top);
+            best_of_unnamed(join, block * LABELS_PER_BLOCK, lists, top);
         }
     }
 }
@@ -220,7 +220,7 @@ fn find_candidates(
 /// Takes the best of those labels of a block that no other model names, from the other model's scores, the
 /// products and the biases of all labels.
 fn best_of_unnamed(join: Join, from: usize, lists: [&[f32]; 3], top: &mut TopK) {
-    let to = lists[0].len().min(from + BLOCK);
+    let to = lists[0].len().min(from + LABELS_PER_BLOCK);
     let [scores, products, biases] = lists.map(|list| &list[from..to]);
     let mut least = join.least_margin(top.bar());
     if let (Ok(products), Ok(biases)) = (products.try_into(), biases.try_into()) {
@@ -239,9 +239,9 @@ fn best_of_unnamed(join: Join, from: usize, lists: [&[f32]; 3], top: &mut TopK) 
 
 dispatched! {
     /// Whether a label that has a product may have a margin of at least `least`.
-    fn has_margin(least: f32, products: &[f32; BLOCK], biases: &[f32; BLOCK]) -> bool {
+    fn has_margin(least: f32, products: &[f32; LABELS_PER_BLOCK], biases: &[f32; LABELS_PER_BLOCK]) -> bool {
         let mut n = 0;
-        for i in 0..BLOCK {
+        for i in 0..LABELS_PER_BLOCK {
             let is_above = (products[i] + biases[i] >= least) & (products[i] != 0.0);
             n += u32::from(is_above);
         }

@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::rows::{DistinctRows, ScorerRows};
+use super::rows::ScorerRows;
 use super::svm::{Accuracy, Problem, Scorer, Solver};
 use super::*;
 use crate::data::{Examples, Ragged};
 use crate::learners::ldsm::tests::packed::packed;
-use crate::learners::ldsm::tests::{data, fixed, is_near, Data, N_CLASSES, WIDTH};
+use crate::learners::ldsm::tests::{data, fixed, is_near, N_CLASSES, WIDTH};
 
 const EXACT: Accuracy = Accuracy {
     most_rounds: 10_000,

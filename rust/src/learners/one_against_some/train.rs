@@ -7,8 +7,9 @@
 
 use super::candidates::{Candidates, FitSample};
 use super::join::{fit, Calibration, FitRow};
-use super::negatives::{first_negatives, Miner, Negatives, ShortIndex};
-use super::rows::{DistinctRows, ScorerRows};
+use super::margins::{MarginMemory, RowMargins};
+use super::negatives::{first_negatives, mined_negatives, Negatives};
+use super::rows::ScorerRows;
 use super::svm::{Accuracy, Problem, Scorer, Solver};
 use super::weights::OneAgainstSome;
 use crate::control::Control;
@@ -126,7 +127,6 @@ pub fn train(
         positive_weights: positive_weights(&positives, examples.len(), params.tail_weight)?,
         positives,
         fit_sample,
-        distinct: DistinctRows::new(examples, |row| fit_sample.contains(row)),
         scored: candidates.scored,
         negatives,
         duals: Vec::new(),
@@ -145,8 +145,6 @@ struct Trainer<'a> {
     /// What the loss of a positive weighs, by label.
     positive_weights: Vec<f64>,
     fit_sample: FitSample,
-    /// Rows of the fit apart: these are left out.
-    distinct: DistinctRows,
     /// [`Candidates::scored`].
     scored: Ragged<(u32, f32)>,
     negatives: Negatives,
@@ -173,18 +171,19 @@ impl Trainer<'_> {
                 found.map_or_else(Vec::new, |found| std::mem::take(&mut found.duals))
             };
             self.duals = solved.iter_mut().map(duals).collect();
-            let index = ShortIndex::new(scorers(&solved), rows.n_features());
+            let model = self.model(&rows, &mut solved)?;
             known = Vec::new();
             drop(solved);
-            self.mine(&rows, &index)?;
+            self.mine(&model)?;
         }
         round.is_last = true;
         if self.params.cost.is_none() {
             let costs = COSTS.map(|cost| Round { cost, ..round });
             (round, known) = self.choose(costs, CLEAR_GAIN_OF_COST)?;
         }
-        let solved = self.solve(&rows, round, known)?;
-        let (mut model, fit_rows) = self.model(&rows, solved, &self.scored)?;
+        let mut solved = self.solve(&rows, round, known)?;
+        let mut model = self.model(&rows, &mut solved)?;
+        let fit_rows = self.fit_rows(&model, &solved, &self.scored);
         model.join = fit(&fit_rows).join;
         model.calibration = Calibration::fit(&fit_rows, model.join, self.examples.n_labels);
         (model.idf_power, model.cost) = (round.power, round.cost);
@@ -224,7 +223,9 @@ impl Trainer<'_> {
             let labels = self.scored.get(i).iter().copied();
             scored.push(labels.filter(|&(label, _)| sample.contains(label as usize)));
         }
-        let (_, fit_rows) = self.model(&rows, solved.clone(), &scored)?;
+        let mut unscaled = solved.clone();
+        let model = self.model(&rows, &mut unscaled)?;
+        let fit_rows = self.fit_rows(&model, &unscaled, &scored);
         Ok((solved, fit(&fit_rows).gain))
     }
 
@@ -248,7 +249,7 @@ impl Trainer<'_> {
         rows: &ScorerRows<'_>,
         solve: impl Fn(&mut Solver<'_>, usize) -> Result<Option<Solution>> + Sync + Send,
     ) -> Result<Solutions> {
-        let new_solver = || Solver::new(rows, &self.distinct, ACCURACY);
+        let new_solver = || Solver::new(rows, ACCURACY);
         let labels = (self.examples.n_labels, 1);
         map_with_worker(self.is_parallel, labels, new_solver, solve)
     }
@@ -284,47 +285,57 @@ impl Trainer<'_> {
         if holds_out {
             solver.accuracy = ACCURACY;
             let is_out = |row| self.fit_sample.contains(row);
-            solution.held_out = solver.solve_without(&problem, is_out, seed);
+            solution.held_out = solver.solve_without(is_out, seed);
         }
         solution
     }
 
-    /// Adds the labels that the scorers of `index` wrongly take rows to have to the negatives.
-    fn mine(&mut self, rows: &ScorerRows<'_>, index: &ShortIndex) -> Result<()> {
-        let one = |miner: &mut Miner<'_>, row: usize| {
+    /// Adds the labels that the scorers of `model` wrongly take rows to have to the negatives.
+    fn mine(&mut self, model: &OneAgainstSome) -> Result<()> {
+        let one = |memory: &mut MarginMemory, row: usize| {
             if row.is_multiple_of(1 << 12) {
                 self.control.check()?;
             }
-            let is_known = |label| self.negatives.contains(row as u32, label);
-            Ok(miner.mine(row as u32, self.params.n_negatives, is_known))
+            let (row, n) = (row as u32, self.params.n_negatives);
+            let mut margins = RowMargins::new(model, memory);
+            let is_known = |label| self.negatives.contains(row, label);
+            Ok(mined_negatives(
+                &mut margins,
+                self.examples,
+                row,
+                n,
+                is_known,
+            ))
         };
         let n_rows = (self.examples.len(), 256);
-        let mined = map_with_worker(self.is_parallel, n_rows, || Miner::new(index, rows), one)?;
+        let mined = map_with_worker(self.is_parallel, n_rows, MarginMemory::default, one)?;
         let mut lists = Ragged::with_capacity(mined.len(), mined.iter().map(Vec::len).sum());
         mined.into_iter().for_each(|labels| lists.push(labels));
         self.negatives.push(lists, self.examples.n_labels);
         Ok(())
     }
 
-    /// The model of the scorers, without join and calibration, and the rows to fit these on.
-    fn model(
-        &self,
-        rows: &ScorerRows<'_>,
-        mut solved: Solutions,
-        scored: &Ragged<(u32, f32)>,
-    ) -> Result<(OneAgainstSome, Vec<FitRow>)> {
+    /// The model of the scorers, without join and calibration; their weights become those for rows
+    /// of length 1.
+    fn model(&self, rows: &ScorerRows<'_>, solved: &mut Solutions) -> Result<OneAgainstSome> {
         for solution in solved.iter_mut().flatten() {
             rows.unscale(&mut solution.scorer.weights);
         }
-        let model = OneAgainstSome::new(scorers(&solved), self.examples)?;
+        OneAgainstSome::new(scorers(solved), self.examples)
+    }
+
+    /// The rows to fit join and calibration on.
+    fn fit_rows(
+        &self,
+        model: &OneAgainstSome,
+        solved: &Solutions,
+        scored: &Ragged<(u32, f32)>,
+    ) -> Vec<FitRow> {
         let held_out = solved.iter().map(|solution| match solution {
             Some(solution) => &solution.held_out[..],
             None => &[],
         });
-        let fit_rows = self
-            .fit_sample
-            .read(&model, self.examples, scored, held_out);
-        Ok((model, fit_rows))
+        self.fit_sample.read(model, self.examples, scored, held_out)
     }
 }
 

@@ -13,12 +13,12 @@ use crate::simd::axpy;
 
 /// What the margins of all labels of a training row may cost, in additions of single weights, for
 /// the index to have all weights: so many take about as long as scoring single candidates does.
-const MOST_ADDITIONS: f64 = 32_768.0;
+const MAX_ADDITIONS: f64 = 32_768.0;
 /// Weights that a training row meets, those of all labels for its features, where it is more: then
 /// the index has the largest alone, as time and memory must not grow with the number of labels.
 /// They find the labels of a row as well as all weights do, since those that speak for a label are
 /// few.
-const WEIGHTS_MET: f64 = 2048.0;
+const INDEX_WEIGHTS_PER_ROW: f64 = 2048.0;
 
 /// The sparse scorers of all labels.
 #[derive(Debug, Clone, Default)]
@@ -174,11 +174,11 @@ fn index_threshold(weights: &PackedLists, n_labels: usize, examples: &Examples) 
     let cost = |(&rows, &n): (&u32, &usize)| f64::from(rows) * additions(n, n_labels);
     let total: f64 = rows_with.iter().zip(&weights_for).map(cost).sum();
     // All labels are also looked at.
-    if total <= (MOST_ADDITIONS - additions(n_labels, n_labels)) * n_rows {
+    if total <= (MAX_ADDITIONS - additions(n_labels, n_labels)) * n_rows {
         return None;
     }
     let (mut bits, mut n) = (n_met.len(), 0);
-    while bits > 1 && (n + n_met[bits - 1]) as f64 <= WEIGHTS_MET * n_rows {
+    while bits > 1 && (n + n_met[bits - 1]) as f64 <= INDEX_WEIGHTS_PER_ROW * n_rows {
         bits -= 1;
         n += n_met[bits];
     }
@@ -186,16 +186,16 @@ fn index_threshold(weights: &PackedLists, n_labels: usize, examples: &Examples) 
 }
 
 /// Labels that are marked together as met.
-pub const BLOCK: usize = 64;
+pub const LABELS_PER_BLOCK: usize = 64;
 /// A feature for which one label in so many has a weight has a weight for each label: adding
 /// zeros takes less time than skipping them. Its memory is at most four times that of a list.
-const DENSE: usize = 8;
+const MAX_LABELS_PER_DENSE_WEIGHT: usize = 8;
 /// Stands for features that have a list.
 const LISTED: u32 = u32::MAX;
 
 /// Whether a feature with `n` weights has a row in place of a list.
 fn is_dense(n: usize, n_labels: usize) -> bool {
-    n * DENSE > n_labels
+    n * MAX_LABELS_PER_DENSE_WEIGHT > n_labels
 }
 
 /// What a feature with `n` weights costs a row, in additions to the sums of single labels; sums of
@@ -276,7 +276,7 @@ impl FeatureIndex {
         }
         for &(label, weight) in self.list(column) {
             sums[label as usize] += x * weight;
-            is_met[label as usize / BLOCK] = true;
+            is_met[label as usize / LABELS_PER_BLOCK] = true;
         }
     }
 

@@ -1,6 +1,7 @@
 //! Rounds of negatives: what is mined, and that solutions go on from where they are.
 
-use super::super::negatives::{first_negatives, hard_negatives, Miner, ShortIndex};
+use super::super::margins::{MarginMemory, RowMargins};
+use super::super::negatives::{first_negatives, hard_negatives, mined_negatives};
 use super::super::train::positive_weights;
 use super::*;
 
@@ -28,8 +29,7 @@ proptest! {
         let rows = ScorerRows::new(&examples, 0.0);
         let (positives, negatives) = parted(&examples);
         let (first, second) = negatives.split_at(negatives.len() * share / 3);
-        let alone = DistinctRows::default();
-        let mut solver = Solver::new(&rows, &alone, EXACT);
+        let mut solver = Solver::new(&rows, EXACT);
         solver.solve(&problem(&positives, &[first]), &[], 7);
         let duals = solver.duals();
         prop_assert_eq!(duals.len(), positives.len() + first.len());
@@ -52,8 +52,7 @@ proptest! {
         let twice = [&positives[..], &positives[..]].concat();
         let negatives = [&negatives[..], &negatives[..]];
         let n_lists = 1 + usize::from(is_cost);
-        let alone = DistinctRows::default();
-        let mut solver = Solver::new(&rows, &alone, EXACT);
+        let mut solver = Solver::new(&rows, EXACT);
         solver.solve(&problem(&twice, &negatives[..n_lists]), &[], 3);
         let wanted = full_weights(&solver.scorer(0.0), examples.width);
         let once = problem(&positives, &negatives[..1]);
@@ -73,12 +72,12 @@ proptest! {
     #[test]
     fn mined_labels_have_the_largest_margins(data in data(30), seeds in prop::collection::vec(0u32..1000, N_CLASSES), n in 0usize..6, known in prop::collection::btree_set(0u32..9, 0..4)) {
         let examples = data.examples();
-        let rows = ScorerRows::new(&examples, 0.0);
         let scorers = scorers(&seeds);
-        let index = ShortIndex::new(scorers.iter().map(Option::as_ref), rows.n_features());
-        let mut miner = Miner::new(&index, &rows);
+        let model = OneAgainstSome::new(scorers.iter().map(Option::as_ref), &examples).unwrap();
+        let mut memory = MarginMemory::default();
+        let mut margins = RowMargins::new(&model, &mut memory);
         for row in 0..examples.len() as u32 {
-            let found = miner.mine(row, n, |label| known.contains(&label));
+            let found = mined_negatives(&mut margins, &examples, row, n, |label| known.contains(&label));
             prop_assert!(found.is_sorted_by(|a, b| a < b));
             let x = full(&examples, row);
             let (columns, _) = examples.row(row);
@@ -89,13 +88,13 @@ proptest! {
                 let is_other = !examples.labels(row).contains(&label) && !known.contains(&label);
                 let margin = product(&full_weights(scorer, examples.width), &x);
                 // What rounding could decide is not told.
-                prop_assume!((margin + 1.0).abs() > 1e-4);
+                prop_assume!((margin + 1.0).abs() > 1e-3);
                 if is_met && is_other && margin > -1.0 {
                     wanted.push((label, margin));
                 }
             }
             wanted.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-            prop_assume!(n == 0 || wanted.len() <= n || wanted[n - 1].1 - wanted[n].1 > 1e-4);
+            prop_assume!(n == 0 || wanted.len() <= n || wanted[n - 1].1 - wanted[n].1 > 1e-3);
             wanted.truncate(n);
             let mut wanted: Vec<u32> = wanted.iter().map(|&(label, _)| label).collect();
             wanted.sort_unstable();
@@ -130,26 +129,6 @@ proptest! {
             prop_assert!(drawn.iter().all(|label| examples.labels.entries().contains(label)));
         }
     }
-}
-
-/// Only so many labels of a feature are looked at: those of the largest weights.
-#[test]
-fn long_lists_are_cut() {
-    let mut data = Data::empty(false);
-    data.push(&[(0, 1.0)], &[0], 1.0);
-    let examples = data.examples();
-    let rows = ScorerRows::new(&examples, 0.0);
-    let scorer = |label: u32| {
-        Some(Scorer {
-            bias: 0.0,
-            weights: vec![(0, label as f32)],
-        })
-    };
-    let scorers: Vec<Option<Scorer>> = (0..2000).map(scorer).collect();
-    let index = ShortIndex::new(scorers.iter().map(Option::as_ref), rows.n_features());
-    let found = Miner::new(&index, &rows).mine(0, 5000, |_| false);
-    assert!(found.len() < 1000);
-    assert!(found.iter().copied().eq(2000 - found.len() as u32..2000));
 }
 
 #[test]
