@@ -99,7 +99,6 @@ def test_a_grown_model_goes_on_as_if_it_had_not_been_stored(name, how, tmp_path)
     [
         ("lomtree", {"paper_tree": True}),
         ("oaa", {}),
-        ("oaa", {"loss": "logistic"}),
         ("recall-tree", {"max_candidates": 6, "max_depth": 4}),
     ],
 )

@@ -117,9 +117,7 @@ impl Times {
         let (together, one_by_one) = predicting(&**model, set);
         let (batch, control) = (set.batch(), Control::new(0));
         let learning = time(set.n_rows, || {
-            model
-                .partial_fit(&batch, 1, None, &control)
-                .expect("sound data");
+            model.partial_fit(&batch, 1, &control).expect("sound data");
         });
         Self {
             together,

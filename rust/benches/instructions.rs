@@ -140,7 +140,7 @@ impl Model {
     fn learn(&mut self, batch: &Batch<'_>) {
         let control = Control::new(0);
         if self.is_online {
-            self.classifier.partial_fit(batch, 1, None, &control)
+            self.classifier.partial_fit(batch, 1, &control)
         } else {
             self.classifier.fit(batch, FitOptions::threads(1), &control)
         }

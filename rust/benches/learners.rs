@@ -30,9 +30,7 @@ fn time<L: Learner + Clone>(
     let mut group = c.benchmark_group(name);
     let control = Control::new(0);
     let learn = |model: &mut L, batch: &Batch<'_>| {
-        model
-            .partial_fit(batch, 1, None, &control)
-            .expect("sound data");
+        model.partial_fit(batch, 1, &control).expect("sound data");
     };
     for (name, set) in sets {
         let (rows, batch) = (set.rows(), set.batch());

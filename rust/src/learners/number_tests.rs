@@ -149,7 +149,7 @@ fn learn_on(model: &mut dyn Classifier, batch: &Batch<'_>) -> Option<String> {
     };
     let mut stream = model.boxed_clone();
     let learned = [
-        (stream.partial_fit(batch, n_threads, None, &control), stream),
+        (stream.partial_fit(batch, n_threads, &control), stream),
         (model.fit(batch, options, &control), model.boxed_clone()),
     ];
     let of_learned = learned.iter().filter(|(result, _)| result.is_ok());

@@ -98,9 +98,7 @@ fn check(learner: &str, json: &str, seed: u64) -> Result<(), TestCaseError> {
     while from < N {
         let to = N.min(from + random.random_range(1..60));
         let batch = stream.batch(from, to, n_classes);
-        model
-            .partial_fit(&batch, 1, None, &Control::new(0))
-            .unwrap();
+        model.partial_fit(&batch, 1, &Control::new(0)).unwrap();
         from = to;
         let at = random.random_range(0..N - 5);
         let rows = stream.rows(at, at + 5);

@@ -97,7 +97,7 @@ impl Magnitude {
 
     /// That of a feature of value `x`.
     #[inline(always)]
-    pub fn of(x: f32) -> Self {
+    pub fn new(x: f32) -> Self {
         let size = x.abs().max(Self::SMALLEST);
         Self {
             size,
@@ -210,7 +210,7 @@ pub(super) fn learn(
         weights.prepare_for(row.columns.len(), width);
         let (mut length, mut ppu) = (0.0, 0.0);
         weights.change(&row.columns, |entry, slot| {
-            let x = Magnitude::of(row.values[entry]);
+            let x = Magnitude::new(row.values[entry]);
             let (square, rate) = slot.update::<false>(x, slope_squared);
             length += square;
             ppu += x.square * rate;

@@ -89,10 +89,10 @@ pub struct Scores {
 }
 
 /// From so many examples on a sum of squares has no digit for the next one alike.
-const ALL_DIGITS: f64 = (1 << 24) as f64;
+const MAX_TOTAL_PER_IMPORTANCE: f64 = (1 << 24) as f64;
 
 /// The multiples of the golden section are spread evenly over fractions.
-const GOLDEN: f64 = 0.618_033_988_749_894_9;
+const GOLDEN_FRACTION: f64 = 0.618_033_988_749_894_9;
 
 /// Sums of squares per column and the direction they give.
 #[derive(Debug, Clone, PartialEq)]
@@ -158,7 +158,7 @@ impl Preconditioner {
     ) -> f32 {
         self.total += f64::from(importance);
         direction.clear();
-        let addend = if self.total < ALL_DIGITS * f64::from(importance) {
+        let addend = if self.total < MAX_TOTAL_PER_IMPORTANCE * f64::from(importance) {
             importance
         } else {
             self.add_by_chance(example, importance);
@@ -187,7 +187,7 @@ impl Preconditioner {
     /// they grow.
     #[cold]
     fn add_by_chance(&mut self, example: &RowBuffer, importance: f32) {
-        let chance = (self.total * GOLDEN).fract();
+        let chance = (self.total * GOLDEN_FRACTION).fract();
         for (&column, &x) in example.columns.iter().zip(&example.values) {
             let square = &mut self.squares[column as usize];
             let exact = f64::from(*square) + f64::from(importance * x * x);
@@ -212,8 +212,12 @@ mod tests {
     #[test]
     fn sums_grow_on_after_more_examples_than_a_float_has_digits_for() {
         let mut preconditioner = Preconditioner::new(Power::Half, 3);
-        preconditioner.total = ALL_DIGITS;
-        preconditioner.squares = vec![ALL_DIGITS as f32, 0.01 * ALL_DIGITS as f32, 5.0];
+        preconditioner.total = MAX_TOTAL_PER_IMPORTANCE;
+        preconditioner.squares = vec![
+            MAX_TOTAL_PER_IMPORTANCE as f32,
+            0.01 * MAX_TOTAL_PER_IMPORTANCE as f32,
+            5.0,
+        ];
         let example = RowBuffer {
             columns: vec![0, 1, 2],
             values: vec![1.0, 0.1, 0.0],
@@ -222,7 +226,7 @@ mod tests {
         for _ in 0..1_000_000 {
             dimension = preconditioner.direction(&example, 1.0, &mut direction);
         }
-        let expected = ALL_DIGITS as f32 + 1e6;
+        let expected = MAX_TOTAL_PER_IMPORTANCE as f32 + 1e6;
         let grown = |square: f32, per_example: f32| square / (per_example * expected) - 1.0;
         let squares = &preconditioner.squares;
         assert!(grown(squares[0], 1.0).abs() < 1e-3, "{squares:?}");

@@ -416,12 +416,12 @@ impl<S: Copy + Default> Weights<S> {
     #[inline]
     pub fn prefetch(&self, columns: &[u32]) {
         // Of a row the first lines: the machine notices that more is wanted.
-        const LINES: usize = 4;
+        const MAX_LINES: usize = 4;
         match self {
             Self::Table(table) => columns.iter().for_each(|&column| table.prefetch(column)),
             Self::Row(row) => {
                 let line = (64 / size_of::<S>()).max(1);
-                row.iter().step_by(line).take(LINES).for_each(prefetch);
+                row.iter().step_by(line).take(MAX_LINES).for_each(prefetch);
             }
         }
     }

@@ -203,13 +203,11 @@ pub trait Classifier: Debug + Send + Sync {
         Err(self.cannot("take validation rows"))
     }
 
-    /// Learns `batch` once, in its order, on top of what is known. Where `predicted` is given it
-    /// takes the class answered for each row just before it was learned, -1 for none.
+    /// Learns `batch` once, in its order, on top of what is known.
     fn partial_fit(
         &mut self,
         _batch: &Batch<'_>,
         _n_threads: usize,
-        _predicted: Option<&mut [i32]>,
         _control: &Control,
     ) -> Result<()> {
         Err(self.cannot("learn online"))

@@ -50,10 +50,8 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
     const KIND: &'static str;
     /// Whether rows may have sets of labels.
     const LABEL_SETS: bool = false;
-    /// Whether it can write down what it answered before it learned.
-    const ANSWERS: bool = false;
     /// Beginnings of the names of those arrays that half the bits are enough for in prediction.
-    const NARROW: &'static [&'static str];
+    const NARROW_ARRAYS: &'static [&'static str];
     /// Its parameters.
     type Params: OnlineParams;
     /// What prediction uses.
@@ -213,8 +211,6 @@ pub struct Learning<'a> {
     pub progress: &'a mut Mistakes,
     /// Threads; what is learned does not depend on them.
     pub n_threads: usize,
-    /// Takes the class answered for each row before it was learned, where it is wanted.
-    pub predicted: Option<&'a mut [i32]>,
     /// Progress and interruption.
     pub control: &'a Control,
 }
@@ -298,7 +294,7 @@ impl<L: OnlineLearner> Member<L> {
         let clock = passes.clock;
         let (mut best, mut since): (Option<(f64, Self)>, _) = (None, 0);
         while let Some(order) = passes.next_order() {
-            self.learn(batch, order, clock, n_threads, None, control)?;
+            self.learn(batch, order, clock, n_threads, control)?;
             if !schedule.early_stopping {
                 continue;
             }
@@ -326,7 +322,6 @@ impl<L: OnlineLearner> Member<L> {
         order: &[u32],
         clock: f64,
         n_threads: usize,
-        predicted: Option<&mut [i32]>,
         control: &Control,
     ) -> Result<()> {
         let before = self.progress.examples;
@@ -338,7 +333,6 @@ impl<L: OnlineLearner> Member<L> {
             preparation: &mut self.preparation,
             progress: &mut self.progress,
             n_threads,
-            predicted,
             control,
         });
         // In debug builds, each time that the count of examples doubles, so that the cost stays in

@@ -88,7 +88,7 @@ impl<L: OnlineLearner> OnlineModel<L> {
     }
 
     /// A model of one member that has learned elsewhere.
-    pub(crate) fn of_member(
+    pub(crate) fn from_member(
         params: L::Params,
         (n_classes, label_sets): (usize, bool),
         member: Member<L>,
@@ -265,7 +265,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
             &mut members,
             options.n_threads,
             |number, member, n_threads| {
-                let schedule = schedule.of_member(number);
+                let schedule = schedule.for_member(number);
                 if L::fit_in_bulk(member, &schedule, batch, n_threads, control)? {
                     return Ok(());
                 }
@@ -295,12 +295,8 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         &mut self,
         batch: &Batch<'_>,
         n_threads: usize,
-        predicted: Option<&mut [i32]>,
         control: &Control,
     ) -> Result<()> {
-        if predicted.is_some() && !L::ANSWERS {
-            return Err(self.cannot("write down its answers"));
-        }
         self.check_stream(batch, self.n_classes)?;
         if self.members.is_empty() {
             let preparation = self.params.preparation(batch)?;
@@ -313,7 +309,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         let order = L::present(&self.params, batch);
         control.set_total(self.members.len() as u64 * order.len() as u64);
         if let [member] = &mut self.members[..] {
-            return member.learn(batch, &order, 0.0, n_threads, predicted, control);
+            return member.learn(batch, &order, 0.0, n_threads, control);
         }
         let schedule = self.params.schedule();
         let results = each_member(&mut self.members, n_threads, |number, member, n_threads| {
@@ -322,7 +318,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
                 let seed = seed_of(schedule.seed ^ member.progress.examples, number);
                 order.shuffle(&mut Pcg64Mcg::seed_from_u64(seed));
             }
-            member.learn(batch, &order, 0.0, n_threads, None, control)
+            member.learn(batch, &order, 0.0, n_threads, control)
         })?;
         results.into_iter().collect()
     }
@@ -439,7 +435,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
     /// weight may belong to large values.
     fn to_compact_bundle(&self, control: &Control) -> Result<Bundle> {
         self.for_prediction(control, |member, name| {
-            let is_narrow = L::NARROW.iter().any(|start| name.starts_with(start));
+            let is_narrow = L::NARROW_ARRAYS.iter().any(|start| name.starts_with(start));
             is_narrow && member.preparation.scaling() != Scaling::None
         })
     }

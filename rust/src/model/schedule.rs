@@ -29,7 +29,7 @@ pub struct Schedule {
 impl Schedule {
     /// That of member `number` of an ensemble.
     #[must_use]
-    pub fn of_member(&self, number: usize) -> Self {
+    pub fn for_member(&self, number: usize) -> Self {
         Self {
             seed: seed_of(self.seed, number),
             ..self.clone()

@@ -16,7 +16,6 @@ use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::file::Bundle;
 use crate::learners;
-use crate::memory::try_alloc;
 use crate::model::{FitOptions, LabelSelection, PredictOptions, Query, Task};
 
 type Object<'py> = Bound<'py, PyAny>;
@@ -94,24 +93,22 @@ impl Classifier {
         })
     }
 
-    /// Learns once, in the order given. With `answers` returns the class answered for each row
-    /// just before it was learned, -1 for none. `n_classes`, if larger than that of the model,
-    /// adds classes. The model then has these `labels`, if any.
+    /// Learns once, in the order given. `n_classes`, if larger than that of the model, adds
+    /// classes. The model then has these `labels`, if any.
     #[pyo3(signature = (
-        X, y, sample_weight=None, n_threads=1, progress=None, answers=false, n_classes=None, labels=None
+        X, y, sample_weight=None, n_threads=1, progress=None, n_classes=None, labels=None
     ))]
     #[allow(clippy::too_many_arguments)]
-    fn partial_fit<'py>(
+    fn partial_fit(
         &self,
-        X: &Object<'py>,
-        y: &Object<'py>,
-        sample_weight: Option<WeightsArg<'py>>,
+        X: &Object<'_>,
+        y: &Object<'_>,
+        sample_weight: Option<WeightsArg<'_>>,
         n_threads: usize,
-        progress: Progress<'_, 'py>,
-        answers: bool,
+        progress: Progress<'_, '_>,
         n_classes: Option<usize>,
         labels: Option<Py<PyAny>>,
-    ) -> PyResult<Option<ClassNumbers<'py>>> {
+    ) -> PyResult<()> {
         let examples = BatchArg::take(X, y, sample_weight)?;
         let py = X.py();
         let mut taken = self.model.take(py)?;
@@ -119,23 +116,19 @@ impl Classifier {
         let n_classes = n_classes.unwrap_or(n_known);
         let batch = examples.batch(n_classes, taken.model().accepts().missing_values)?;
         let effort = taken.model().effort(&batch.rows, Task::PartialFit);
-        let predicted = answers.then(|| try_alloc(batch.rows.n_rows(), 1, -1));
-        let mut predicted = predicted.transpose()?;
-        let into = predicted.as_deref_mut();
         let outcome = brief_or_watched(py, effort, progress, |control| {
             let model = taken.own();
             if n_classes > n_known {
                 model.add_classes(&batch)?;
             }
-            model.partial_fit(&batch, n_threads, into, control)
+            model.partial_fit(&batch, n_threads, control)
         });
         if outcome.is_ok() || taken.model().n_classes() > n_known {
             if let Some(labels) = labels {
                 taken.rename(Some(labels.into()));
             }
         }
-        outcome?;
-        Ok(predicted.map(|labels| labels.into_pyarray(X.py())))
+        outcome
     }
 
     /// The best class of each row.

@@ -111,7 +111,7 @@ impl LdsmTraining {
     #[pyo3(signature = (numbers, n_threads=1))]
     fn trees(&self, py: Python<'_>, numbers: Vec<usize>, n_threads: usize) -> PyResult<Classifier> {
         let trees = watched(py, None, |control| {
-            Ldsm::of_trees(&self.0, &numbers, n_threads, control)
+            Ldsm::with_trees(&self.0, &numbers, n_threads, control)
         })?;
         Ok(Classifier::from_model(Arc::new(trees)))
     }

@@ -79,7 +79,7 @@ params! {
 
 impl OnlineLearner for LabelTree {
     const KIND: &'static str = "label_tree";
-    const NARROW: &'static [&'static str] = &["regressors/"];
+    const NARROW_ARRAYS: &'static [&'static str] = &["regressors/"];
     type Params = Params;
     type Frozen = FrozenRouters;
     type Predictor<'a> = BlockPredictor<'a>;

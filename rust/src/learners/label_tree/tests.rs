@@ -77,13 +77,13 @@ proptest! {
                 let answer = tree.predict(&Query::new(&one.rows, 1, &control)).unwrap()[0];
                 wrong += u32::from(answer != label as i32);
             }
-            tree.partial_fit(&one, 1, None, &control).unwrap();
+            tree.partial_fit(&one, 1, &control).unwrap();
         }
         let n = labels.len() as f64;
         prop_assert_eq!(tree.progressive_loss(), Some(f64::from(wrong) / n));
         let mut again = Model::from_bytes(&tree.to_bytes().unwrap()).unwrap();
-        tree.partial_fit(&batch(&values, &labels), 1, None, &control).unwrap();
-        again.partial_fit(&batch(&values, &labels), 1, None, &control).unwrap();
+        tree.partial_fit(&batch(&values, &labels), 1, &control).unwrap();
+        again.partial_fit(&batch(&values, &labels), 1, &control).unwrap();
         prop_assert_eq!(again.to_bytes().unwrap(), tree.to_bytes().unwrap());
     }
 
@@ -93,7 +93,7 @@ proptest! {
         let mut tree = Model::create(params(policy), K, false).unwrap();
         let control = Control::new(0);
         let batch = batch(&values, &labels);
-        tree.partial_fit(&batch, 1, None, &control).unwrap();
+        tree.partial_fit(&batch, 1, &control).unwrap();
         let answers = tree.predict(&Query::new(&batch.rows, 1, &control)).unwrap();
         let (best, scores) = tree.predict_topk(&Query::new(&batch.rows, 1, &control), k).unwrap();
         let (all, of_all) = tree.predict_topk(&Query::new(&batch.rows, 1, &control), K).unwrap();
@@ -168,7 +168,7 @@ fn flat_scores_are_searched_at_a_bounded_cost() {
     let labels = Targets::One(Labels::new(&[7], MANY).unwrap());
     let mut tree = Model::create(params(Policy::Random), MANY, false).unwrap();
     let control = Control::new(0);
-    tree.partial_fit(&Batch::new(rows, labels, None).unwrap(), 1, None, &control)
+    tree.partial_fit(&Batch::new(rows, labels, None).unwrap(), 1, &control)
         .unwrap();
     let member = &tree.members()[0];
     let routers = member.learner.freeze(&control).unwrap();

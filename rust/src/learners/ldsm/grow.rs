@@ -58,7 +58,7 @@ pub fn grow(
 
 /// Leaves of more than this share of the root's priority are split whatever `min_priority` says, so
 /// that few examples are split, too.
-const LEAST_SHARE: f64 = 0.01;
+const MIN_PRIORITY_SHARE: f64 = 0.01;
 /// A slim leaf drops labels of less than this share of its most frequent one's weight.
 const LEAF_THRESHOLD: f64 = 0.3;
 
@@ -121,7 +121,7 @@ impl<'a> GrowingTree<'a> {
             labels.map(|(label, count)| (label, count as f32)).collect();
         if id == Tree::ROOT {
             self.root_entropy = entropy(&labels);
-            let least = LEAST_SHARE * priority;
+            let least = MIN_PRIORITY_SHARE * priority;
             self.min_priority = self.context.params.min_priority.min(least);
         }
         if let Some(statistics) = &mut self.statistics {
@@ -182,7 +182,7 @@ impl<'a> GrowingTree<'a> {
     /// examples are in leaves that were to be split.
     fn is_mixed(&self) -> bool {
         /// Of the root's entropy.
-        const NEARLY: f64 = 0.75;
+        const MIN_MIXED_SHARE: f64 = 0.75;
         let (mut mixed, mut all, mut to_be_split) = (0.0, 0.0, 0.0);
         for leaf in self.leaves.iter().flatten() {
             mixed += leaf.weight * entropy(&leaf.labels);
@@ -192,7 +192,7 @@ impl<'a> GrowingTree<'a> {
             }
         }
         let root = self.root_entropy;
-        root > 0.0 && mixed > NEARLY * root * all && 2.0 * to_be_split > all
+        root > 0.0 && mixed > MIN_MIXED_SHARE * root * all && 2.0 * to_be_split > all
     }
 
     fn finish(mut self) -> Result<Tree> {
@@ -214,7 +214,7 @@ impl<'a> GrowingTree<'a> {
                 n_leaves += 1;
             }
         }
-        let mut tree = Tree::of_nodes(params.arity, nodes.into_iter());
+        let mut tree = Tree::from_nodes(params.arity, nodes.into_iter());
         tree.is_mixed = self.is_mixed();
         let biases = self.splits.iter().flat_map(|(_, node)| &node.biases);
         tree.biases = biases.copied().collect();

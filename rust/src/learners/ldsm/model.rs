@@ -36,7 +36,7 @@ pub struct Ldsm {
 
 /// Rows that traverse the trees together: many, so that few of a node's weights are
 /// read for one row alone.
-const BLOCK: usize = 4096;
+const MAX_BLOCK_ROWS: usize = 4096;
 /// Values of rows, about, up to which the memory that they are predicted in is kept: it stays small.
 const KEPT_VALUES: usize = 1 << 16;
 
@@ -177,7 +177,7 @@ impl Classifier for Ldsm {
 
     fn effort(&self, rows: &Rows<'_>, task: Task<'_>) -> usize {
         /// Nodes that a row visits in a tree.
-        const NODES: usize = 32;
+        const NODES_PER_TREE: usize = 32;
         let arity = self.params.arity as usize;
         if matches!(task, Task::Fit | Task::PartialFit) {
             let visits = self.params.n_estimators as usize * self.params.n_epochs as usize;
@@ -186,7 +186,7 @@ impl Classifier for Ldsm {
         }
         let trees = row_values(self.preparation.as_ref(), rows)
             .saturating_mul(rows.n_rows())
-            .saturating_mul(self.trees.len().saturating_mul(NODES * arity));
+            .saturating_mul(self.trees.len().saturating_mul(NODES_PER_TREE * arity));
         let each = self
             .scorers
             .as_ref()
@@ -303,7 +303,7 @@ impl Learner for Ldsm {
 
 impl Ldsm {
     /// The trees of these numbers alone, to be joined with others that are grown elsewhere.
-    pub fn of_trees(
+    pub fn with_trees(
         training: &TrainingSet,
         numbers: &[usize],
         n_threads: usize,
@@ -324,7 +324,7 @@ impl Ldsm {
         n_threads: usize,
         control: &Control,
     ) -> Result<Self> {
-        let mut model = Self::of_trees(training, &[], 1, control)?;
+        let mut model = Self::with_trees(training, &[], 1, control)?;
         for part in parts {
             model.trees.extend(part?.trees);
         }
@@ -354,7 +354,7 @@ impl Ldsm {
         let new = move || PredictionMemory::new(self.n_classes);
         Ok(Blocks {
             query,
-            step: block_rows(each, BLOCK),
+            step: block_rows(each, MAX_BLOCK_ROWS),
             new_predictor: move || {
                 if is_kept {
                     self.memories.lend(new)

@@ -130,11 +130,11 @@ impl TrainingSet {
 
     /// Bytes that are held, about, without what is kept of the rows' scales.
     pub fn n_bytes(&self) -> usize {
-        const VALUE: usize = size_of::<(u32, f32)>();
-        const ROW: usize = size_of::<(usize, usize, f32)>();
+        const BYTES_PER_VALUE: usize = size_of::<(u32, f32)>();
+        const BYTES_PER_ROW: usize = size_of::<(usize, usize, f32)>();
         let examples = &self.examples;
         let labels = size_of::<u32>() * examples.labels.entries().len();
-        VALUE * examples.rows.n_values() + labels + ROW * examples.len()
+        BYTES_PER_VALUE * examples.rows.n_values() + labels + BYTES_PER_ROW * examples.len()
     }
 
     /// To be sent to where trees are grown.
@@ -176,8 +176,8 @@ fn check_memory(
     labelled: &[u32],
     n_threads: usize,
 ) -> Result<()> {
-    const VALUE: usize = size_of::<(u32, f32)>();
-    const NEGATIVE: usize = size_of::<(u32, u32, f32)>();
+    const BYTES_PER_VALUE: usize = size_of::<(u32, f32)>();
+    const BYTES_PER_NEGATIVE: usize = size_of::<(u32, u32, f32)>();
     let n_values = batch.rows.non_zeros(labelled);
     let n_classes = batch.targets.n_classes();
     let n_negatives = match params.scorers {
@@ -185,15 +185,15 @@ fn check_memory(
         // Drawn labels are seldom the same where they are many.
         Scorers::OneAgainstSome => n_classes.min(params.n_negatives as usize) / 2,
     };
-    let copies = n_values.saturating_mul(VALUE * (2 + n_threads) / 2);
-    let negatives = labelled.len().saturating_mul(n_negatives * NEGATIVE);
+    let copies = n_values.saturating_mul(BYTES_PER_VALUE * (2 + n_threads) / 2);
+    let negatives = labelled.len().saturating_mul(n_negatives * BYTES_PER_NEGATIVE);
     let what = format!("the copies of {n_values} values for {n_threads} threads and negatives");
     let instead = "take fewer threads (n_jobs), n_negatives or rows";
     memory::check(copies.saturating_add(negatives), &what, instead)
 }
 
 /// Share of the rows that each tree leaves out.
-const SHARE: f64 = 0.2;
+const HELD_OUT_SHARE: f64 = 0.2;
 
 /// Systematic sampling: a row has a random place on a circle of length 1, and tree t leaves
 /// out those in the arc of length `share` that begins at t times `share`. So of T trees each
@@ -208,7 +208,7 @@ pub struct HeldOut {
 impl HeldOut {
     pub fn new(seed: u64, n_rows: usize) -> Self {
         Self {
-            share: SHARE,
+            share: HELD_OUT_SHARE,
             seed,
             n_rows,
         }
@@ -235,7 +235,7 @@ impl HeldOut {
 }
 
 /// Rows that traverse the trees together.
-const BLOCK: usize = 4096;
+const BLOCK_ROWS: usize = 4096;
 
 /// What the trees that left a row out say of it; of a row that none did, nothing.
 fn candidates(
@@ -249,15 +249,15 @@ fn candidates(
     let n_rows = examples.len() as u32;
     let new_scorer = || OutOfSampleScorer::new(examples, trees, held_out);
     let one_block = |scorer: &mut OutOfSampleScorer<'_>, block: usize| {
-        let from = (block * BLOCK) as u32;
-        let rows = from..n_rows.min(from + BLOCK as u32);
+        let from = (block * BLOCK_ROWS) as u32;
+        let rows = from..n_rows.min(from + BLOCK_ROWS as u32);
         let mut found = Vec::with_capacity(rows.len());
         scorer.score(rows, control, |row, scores| {
             found.push(row_candidates(examples, row, scores, n_negatives));
         })?;
         Ok(found)
     };
-    let blocks = (examples.len().div_ceil(BLOCK), 1);
+    let blocks = (examples.len().div_ceil(BLOCK_ROWS), 1);
     let found = map_with_worker(is_parallel, blocks, new_scorer, one_block)?;
     Ok(found.into_iter().flatten().collect())
 }

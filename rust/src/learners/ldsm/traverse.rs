@@ -113,7 +113,7 @@ impl Traversal {
 }
 
 /// Leaves whose histograms are fetched before their turn: they lie far apart.
-const AHEAD: usize = 2;
+const N_PREFETCHED_LEAVES: usize = 2;
 
 /// A leaf that a row reaches, with what is looked up once for all rows that do.
 #[derive(Debug, Clone)]
@@ -211,7 +211,7 @@ impl LeafHits {
         let tree_share = (n_trees as f32).recip();
         let hits = &self.by_row[i];
         let histograms = |of: &LeafHit| &trees[of.tree as usize].histograms;
-        let mut coming = hits.iter().skip(AHEAD);
+        let mut coming = hits.iter().skip(N_PREFETCHED_LEAVES);
         for leaves in hits.chunk_by(|a, b| a.tree == b.tree) {
             let share = tree_share / leaves.len() as f32;
             for leaf in leaves {

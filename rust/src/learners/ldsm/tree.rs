@@ -48,7 +48,7 @@ impl Tree {
     pub const ROOT: NodeId = NodeId(0);
 
     /// Without routers, histograms and what belongs to them.
-    pub fn of_nodes(arity: u32, nodes: impl Iterator<Item = Node>) -> Self {
+    pub fn from_nodes(arity: u32, nodes: impl Iterator<Item = Node>) -> Self {
         let link = |node| match node {
             Node::Split(number) => number,
             Node::Leaf(number) => LEAF | number,

@@ -106,7 +106,7 @@ impl Rules {
 
 impl OnlineLearner for LomTree {
     const KIND: &'static str = "lomtree";
-    const NARROW: &'static [&'static str] = &["regressors/"];
+    const NARROW_ARRAYS: &'static [&'static str] = &["regressors/"];
     type Params = Params;
     type Frozen = FrozenTree;
     type Predictor<'a> = EnsemblePredictor<'a>;

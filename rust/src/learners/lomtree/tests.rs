@@ -92,14 +92,14 @@ proptest! {
             let one = batch(row, &labels[i..=i], 16);
             let predicted = if i == 0 { 0 } else { model.predict_topk(&Query::new(&one.rows, 1, &control), 1).unwrap().0[0] };
             wrong += u32::from(predicted != labels[i] as i32);
-            model.partial_fit(&one, 1, None, &control).unwrap();
+            model.partial_fit(&one, 1, &control).unwrap();
         }
         prop_assert_eq!(model.progressive_loss(), Some(f64::from(wrong) / labels.len() as f64));
         // A copy out of a file goes on in the same way.
         let mut again = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
         let batch = batch(&values, &labels, 16);
-        model.partial_fit(&batch, 1, None, &control).unwrap();
-        again.partial_fit(&batch, 1, None, &control).unwrap();
+        model.partial_fit(&batch, 1, &control).unwrap();
+        again.partial_fit(&batch, 1, &control).unwrap();
         prop_assert_eq!(again.to_bytes().unwrap(), model.to_bytes().unwrap());
     }
 }
@@ -191,7 +191,7 @@ fn rows_of_importance_zero_count_where_importances_do_not() {
         };
         let mut model = Model::create(params, 7, false).unwrap();
         let control = Control::new(0);
-        model.partial_fit(&batch, 1, None, &control).unwrap();
+        model.partial_fit(&batch, 1, &control).unwrap();
         assert_eq!(model.n_examples_seen(), n);
         let weight = model.members()[0].progress.weight;
         let counted = if paper_tree { n as f64 } else { weight };

@@ -101,7 +101,7 @@ fn update_sums<const G: usize>(
     let mut ppu = [[0.0f32; LANES]; G];
     let mut length = [[0.0f32; LANES]; G];
     for (&slot, &x) in example.slots.iter().zip(example.values) {
-        let x = Magnitude::of(x);
+        let x = Magnitude::new(x);
         let squares = row_mut::<G>(tile.squares.to_mut(), slot);
         let mut rate = [[0.0f32; LANES]; G];
         let scales = row_mut::<G>(tile.scales.to_mut(), slot);

@@ -3,7 +3,7 @@
 //!
 //! The average favors late weights. Shamir & Zhang, "Stochastic gradient descent for non-smooth
 //! optimization" (ICML 2013), section 4, polynomial-decay averaging: the weights after example t
-//! count with about t^[`POWER`]. That is close to an average over the last pass of
+//! count with about t^[`AVERAGING_POWER`]. That is close to an average over the last pass of
 //! five and needs no number of examples in advance, so it serves streams too.
 //!
 //! With C_t the sum of these counts up to t, the average after T examples is
@@ -246,7 +246,7 @@ impl NegativeSampler {
 }
 
 /// Growth of the weights' counts.
-pub(super) const POWER: f64 = 4.0;
+pub(super) const AVERAGING_POWER: f64 = 4.0;
 
 /// Above this all sums are scaled down, long before f32 overflows.
 const RESCALED_TOTAL: f64 = 1e18;
@@ -281,7 +281,7 @@ impl PolynomialAverage {
         self.total = if t <= 1.0 {
             1.0
         } else {
-            (self.total * ((t + POWER) / (t - 1.0))).min(LARGEST_TOTAL)
+            (self.total * ((t + AVERAGING_POWER) / (t - 1.0))).min(LARGEST_TOTAL)
         };
     }
 

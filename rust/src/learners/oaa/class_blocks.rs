@@ -78,8 +78,8 @@ impl ClassBlock {
         };
         let schedule = params.schedule();
         control.set_total(u64::from(schedule.n_passes) * batch.rows.n_rows() as u64);
-        let run = (&schedule, n_threads, control);
-        let (mut member, answers) = learn_tiles(&member, tiles, batch, run)?;
+        let (mut member, answers) =
+            learn_tiles(&member, tiles, &schedule, batch, n_threads, control)?;
         if let Some(threshold) = params.prune {
             let parts = member.learner.prune(threshold as f32, control)?;
             member.learner.pruned = Some(PrunedWeights::concat(&parts));
@@ -137,7 +137,7 @@ impl ClassBlock {
                 ..last.learner.clone()
             },
         };
-        OnlineModel::of_member(params, of_labels, member, first.mean_weight)
+        OnlineModel::from_member(params, of_labels, member, first.mean_weight)
     }
 
     /// Bytes that it holds, about: those of its numbers.
@@ -280,8 +280,8 @@ pub(super) fn fit(
     let mut parts = Vec::new();
     let mut last = None;
     for tiles in tiles.chunks(n_at_once) {
-        let run = (schedule, n_threads, control);
-        let (mut part, of_part) = learn_tiles(member, tiles.to_vec(), batch, run)?;
+        let (mut part, of_part) =
+            learn_tiles(member, tiles.to_vec(), schedule, batch, n_threads, control)?;
         answers = if last.is_none() {
             of_part
         } else {
@@ -307,8 +307,10 @@ pub(super) fn fit(
 pub(super) fn learn_tiles(
     member: &Member<Oaa>,
     tiles: Vec<Tile>,
+    schedule: &Schedule,
     batch: &Batch<'_>,
-    (schedule, n_threads, control): (&Schedule, usize, &Control),
+    n_threads: usize,
+    control: &Control,
 ) -> Result<(Member<Oaa>, Vec<Answer>)> {
     let mut part = Member {
         learner: Oaa {
@@ -328,7 +330,6 @@ pub(super) fn learn_tiles(
             preparation: &mut part.preparation,
             progress: &mut Mistakes::default(),
             n_threads,
-            predicted: None,
             control,
         };
         let on_chunk =

@@ -28,9 +28,8 @@ const OVERHEAD_PRODUCTS: usize = 16;
 
 impl OnlineLearner for Oaa {
     const KIND: &'static str = "oaa";
-    const NARROW: &'static [&'static str] = &["weights", "pruned/weights"];
+    const NARROW_ARRAYS: &'static [&'static str] = &["weights", "pruned/weights"];
     const LABEL_SETS: bool = true;
-    const ANSWERS: bool = true;
     type Params = Params;
     /// The weights to predict with, tile by tile, where they are not those of the tiles.
     type Frozen = Option<Vec<AlignedRow<f32>>>;
@@ -44,18 +43,19 @@ impl OnlineLearner for Oaa {
     fn new(params: &Params, start: &Start<'_>) -> Result<Self> {
         let n_classes = start.n_classes;
         check_memory(params, start)?;
-        Ok(Self::of_width(params, n_classes, start.preparation.width()))
+        Ok(Self::for_width(
+            params,
+            n_classes,
+            start.preparation.width(),
+        ))
     }
 
     /// With label sets an answer is right if it is one of them (1 - P@1). Answers use the
     /// weights as they are, not their average; there is none before a class has been seen.
     fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
         self.learn_chunks(learning, |learning, rows, chunk, bests| {
-            for (i, &row) in rows.iter().enumerate() {
+            for i in 0..rows.len() {
                 let class = best_of_tiles(bests, i).map(|best| best.class);
-                if let Some(predicted) = &mut learning.predicted {
-                    predicted[row as usize] = class.map_or(-1, |class| class as i32);
-                }
                 let labels = chunk.labels.get(i);
                 let is_right = class.is_some_and(|class| labels.binary_search(&class).is_ok());
                 learning
@@ -204,13 +204,7 @@ impl OnlineLearner for Oaa {
         }
         let mut tiles = Vec::new();
         if !is_pruned {
-            let n_of = |name: &str| bundle.arrays().get(name).map_or(0, Array::len);
             tiles = Tile::for_classes(n_classes, params);
-            // A model that has grown keeps a lane to spare.
-            let n_lanes: usize = tiles.iter().map(Tile::width).sum();
-            if n_of("weights") > n_lanes * n_of("columns") {
-                tiles = Tile::with_spare_lane(n_classes, params);
-            }
         }
         let width = preparation.width();
         Self::take_tiles(

@@ -54,7 +54,7 @@ impl PrunedWeights {
     }
 
     /// The `weights` of a tile's classes of at least `threshold`.
-    pub fn of_tile(tile: &Tile, weights: &[f32], n_classes: usize, threshold: f32) -> Self {
+    pub fn from_tile(tile: &Tile, weights: &[f32], n_classes: usize, threshold: f32) -> Self {
         // The last tile has more places than classes.
         let n = tile.width().min(n_classes - tile.first);
         let mut rows = weights.chunks_exact(tile.width()).map(|row| &row[..n]);

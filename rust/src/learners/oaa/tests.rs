@@ -9,7 +9,7 @@ mod reference;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::chunk::{PolynomialAverage, POWER};
+use super::chunk::{PolynomialAverage, AVERAGING_POWER};
 use super::*;
 use crate::control::Control;
 use crate::data::{
@@ -160,7 +160,7 @@ fn vector_steps_are_the_steps_of_the_loss() {
                     .first()
                     .map_or([bias; 2], |member| score_of(&member.learner.tiles[0]));
                 let batch = Batch::new(rows, targets, None).unwrap();
-                oaa.partial_fit(&batch, 1, None, &control()).unwrap();
+                oaa.partial_fit(&batch, 1, &control()).unwrap();
                 let after = score_of(&learner(&oaa).tiles[0]);
                 let Targets::One(labels) = targets else {
                     unreachable!()
@@ -264,7 +264,7 @@ fn learning_goes_on_after_storing_as_if_nothing_had_happened() {
             oaa.fit(&first, FitOptions::threads(1), &control()).unwrap();
             let mut again = Model::from_bytes(&oaa.to_bytes().unwrap()).unwrap();
             for oaa in [&mut oaa, &mut again] {
-                oaa.partial_fit(&more.batch(), 1, None, &control()).unwrap();
+                oaa.partial_fit(&more.batch(), 1, &control()).unwrap();
             }
             assert_eq!(oaa.to_bytes().unwrap(), again.to_bytes().unwrap());
             let rows = more.rows();

@@ -59,17 +59,6 @@ impl Tile {
         tiles
     }
 
-    /// As [`for_classes`](Self::for_classes), with a lane to spare at least, which a new class may
-    /// take over.
-    pub fn with_spare_lane(n_classes: usize, params: &Params) -> Vec<Self> {
-        let mut tiles = Self::for_classes(n_classes + 1, params);
-        for tile in &mut tiles {
-            tile.unseen_mask.fill(f32::NEG_INFINITY);
-            tile.let_compete(n_classes, params);
-        }
-        tiles
-    }
-
     fn new(first: usize, groups: usize, params: &Params) -> Self {
         let width = groups * LANES;
         let is_nag = params.optimizer == Optimizer::Nag;

@@ -2,11 +2,8 @@
 //! classes for a model that has learned already.
 //!
 //! Growing keeps full tiles as they are; the last one is widened where it must be, and new ones follow:
-//! growing by a class copies one tile at most. The lanes that fill up a tile learn as classes without an
-//! example do. A new class takes over such a lane, or a copy of one: it then knows all negatives so far,
-//! and is to the bit the class that it would be had it been known from the start. So a model that grows
-//! keeps a lane to spare ([`Tile::with_spare_lane`]). Where there was none before it first grew, and with
-//! the softmax and sampled negatives, which leave these lanes out, new classes start from nothing.
+//! growing by a class copies one tile at most. A new class begins as all classes do, or takes over a
+//! lane that fills up a tile: such lanes learn as classes without an example do.
 
 use rayon::prelude::*;
 
@@ -19,7 +16,6 @@ use super::{adaptive, Params};
 use crate::control::Control;
 use crate::data::{RowBuffer, Scaling};
 use crate::error::Result;
-use crate::linear::NagTotals;
 use crate::memory;
 use crate::model::{Learning, Start};
 use crate::simd::LANES;
@@ -48,7 +44,7 @@ pub struct Oaa {
 
 impl Oaa {
     /// One that has learned nothing, for examples of `width` columns.
-    pub(super) fn of_width(params: &Params, n_classes: usize, width: usize) -> Self {
+    pub(super) fn for_width(params: &Params, n_classes: usize, width: usize) -> Self {
         Self {
             tiles: Tile::for_classes(n_classes, params),
             ..Self::without_tiles(params, n_classes, width)
@@ -77,7 +73,7 @@ impl Oaa {
         let parts = tiles.map(|tile| {
             control.check()?;
             let weights = tile.prediction_weights(share);
-            Ok(PrunedWeights::of_tile(
+            Ok(PrunedWeights::from_tile(
                 &tile,
                 &weights,
                 self.n_classes,
@@ -188,20 +184,12 @@ impl Oaa {
     pub(super) fn grow_to(&mut self, n_classes: usize) -> Result<()> {
         let n_slots = self.preparer.slots.len();
         check_growth(&self.params, &self.tiles, n_classes, n_slots)?;
-        let spare = self.tiles.last().and_then(|tile| {
-            let at = tile.width() - 1;
-            (tile.first + at >= self.n_classes).then(|| Lane::of(tile, at))
-        });
         let mut old = std::mem::take(&mut self.tiles).into_iter();
-        for mut tile in Tile::with_spare_lane(n_classes, &self.params) {
+        for mut tile in Tile::for_classes(n_classes, &self.params) {
             match old.next() {
                 Some(known) if known.width() == tile.width() => tile = known,
                 narrower => {
                     tile.grow(n_slots);
-                    let n_known = narrower.as_ref().map_or(0, Tile::width);
-                    if let Some(lane) = &spare {
-                        (n_known..tile.width()).for_each(|at| lane.put(&mut tile, at));
-                    }
                     if let Some(narrower) = narrower {
                         tile.copy_lanes(&narrower);
                     }
@@ -216,35 +204,6 @@ impl Oaa {
         self.preparer.sampler = sampler;
         self.n_classes = n_classes;
         Ok(())
-    }
-}
-
-/// All that a tile has of one class.
-struct Lane {
-    planes: [Vec<f32>; 4],
-    totals: Option<NagTotals>,
-}
-
-impl Lane {
-    fn of(tile: &Tile, at: usize) -> Self {
-        let width = tile.width();
-        Self {
-            planes: tile
-                .planes()
-                .map(|plane| plane.iter().skip(at).step_by(width).copied().collect()),
-            totals: tile.totals.get(at).copied(),
-        }
-    }
-
-    fn put(&self, tile: &mut Tile, at: usize) {
-        let width = tile.width();
-        for (plane, values) in tile.planes_mut().into_iter().zip(&self.planes) {
-            let lane = plane.to_mut().iter_mut().skip(at).step_by(width);
-            lane.zip(values).for_each(|(to, &value)| *to = value);
-        }
-        if let (Some(to), Some(totals)) = (tile.totals.get_mut(at), self.totals) {
-            *to = totals;
-        }
     }
 }
 

@@ -72,7 +72,7 @@ impl OnlineRecallTree {
 
 impl OnlineLearner for OnlineRecallTree {
     const KIND: &'static str = "recall_tree";
-    const NARROW: &'static [&'static str] = &["tree/routers/", "scorers/"];
+    const NARROW_ARRAYS: &'static [&'static str] = &["tree/routers/", "scorers/"];
     type Params = Params;
     type Frozen = FrozenTree;
     type Predictor<'a> = BlockPredictor<'a>;

@@ -227,7 +227,6 @@ fn learn(
         preparation,
         progress,
         n_threads: 1,
-        predicted: None,
         control: &control(),
     };
     tree.learn(&mut learning).unwrap();
@@ -280,7 +279,7 @@ fn new_model(params: &Params) -> RecallTree {
 fn model(params: &Params, stream: &Stream) -> RecallTree {
     let mut model = new_model(params);
     let batch = stream.batch();
-    model.partial_fit(&batch, 1, None, &control()).unwrap();
+    model.partial_fit(&batch, 1, &control()).unwrap();
     model
 }
 

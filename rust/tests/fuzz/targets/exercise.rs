@@ -187,7 +187,7 @@ fn learn(model: &mut dyn Classifier) -> bool {
     let mut has_learned = false;
     for sets in [false, true] {
         if let Ok(batch) = examples.batch(n_columns, n_classes, sets) {
-            has_learned |= model.partial_fit(&batch, 1, None, &control).is_ok();
+            has_learned |= model.partial_fit(&batch, 1, &control).is_ok();
             let options = FitOptions {
                 n_threads: 1,
                 warm_start: true,
@@ -197,7 +197,7 @@ fn learn(model: &mut dyn Classifier) -> bool {
         let grown = examples.batch(n_columns, n_classes + 1, sets);
         if let Ok(batch) = grown {
             if model.add_classes(&batch).is_ok() {
-                has_learned |= model.partial_fit(&batch, 1, None, &control).is_ok();
+                has_learned |= model.partial_fit(&batch, 1, &control).is_ok();
             }
         }
     }

@@ -12,7 +12,7 @@ fn joined(data: &Data, params: &Params, numbers: &[usize]) -> Result<Ldsm> {
     let bytes = read.to_bundle().to_bytes()?;
     let training = TrainingSet::from_bundle(Bundle::from_bytes(&bytes)?)?;
     let trees = numbers.iter().map(|&number| {
-        let bytes = Ldsm::of_trees(&training, &[number], 1, &control)?.to_bytes()?;
+        let bytes = Ldsm::with_trees(&training, &[number], 1, &control)?.to_bytes()?;
         Ldsm::from_bytes(&bytes)
     });
     Ldsm::join(&training, trees, 2, &control)

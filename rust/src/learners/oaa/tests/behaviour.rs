@@ -21,11 +21,11 @@ fn a_weight_of_two_is_twice_a_weight_of_one() {
         let mut twice = Model::create(params.clone(), 3, false).unwrap();
         let labels = Targets::One(Labels::new(&[1, 1], 3).unwrap());
         let batch = Batch::new(rows, labels, None).unwrap();
-        twice.partial_fit(&batch, 1, None, &control()).unwrap();
+        twice.partial_fit(&batch, 1, &control()).unwrap();
         let mut heavy = Model::create(params, 3, false).unwrap();
         let labels = Targets::One(Labels::new(&[1], 3).unwrap());
         let batch = Batch::new(once, labels, Some(Values::F32(&[2.0]))).unwrap();
-        heavy.partial_fit(&batch, 1, None, &control()).unwrap();
+        heavy.partial_fit(&batch, 1, &control()).unwrap();
         let a = last_scores(&twice, &once);
         let b = last_scores(&heavy, &once);
         assert!((a[1] - b[1]).abs() < 1e-5, "{loss:?}: {a:?} {b:?}");
@@ -45,7 +45,7 @@ fn a_row_of_weight_zero_is_as_good_as_not_there() {
         let [a, b] = [&with, &without].map(|batch| {
             let mut oaa = Model::create(Params::default(), 3, false).unwrap();
             if partial {
-                oaa.partial_fit(batch, 1, None, &control()).unwrap();
+                oaa.partial_fit(batch, 1, &control()).unwrap();
             } else {
                 oaa.fit(batch, FitOptions::threads(1), &control()).unwrap();
             }
@@ -70,7 +70,7 @@ fn memory_grows_with_the_features_seen() {
     let rows = rows.unwrap();
     let mut oaa = Model::create(Params::default(), 70, false).unwrap();
     let batch = Batch::new(rows, data.labels(), None).unwrap();
-    oaa.partial_fit(&batch, 1, None, &control()).unwrap();
+    oaa.partial_fit(&batch, 1, &control()).unwrap();
     let learner = learner(&oaa);
     // All but column 7, and the constant.
     assert_eq!(learner.preparer.slots.len(), 24);
@@ -98,7 +98,7 @@ fn averages_agree_with_their_definition_however_long_the_stream() {
         w += delta;
         u += counts.total() as f32 * delta;
         counts.advance();
-        slow += (POWER + 1.0) / (f64::from(t) + POWER) * (f64::from(w) - slow);
+        slow += (AVERAGING_POWER + 1.0) / (f64::from(t) + AVERAGING_POWER) * (f64::from(w) - slow);
         if t % 1000 == 0 {
             let fast = f64::from(w) - f64::from(u) / counts.total();
             assert!(
@@ -150,7 +150,7 @@ fn what_is_refused_changes_nothing_and_a_stop_keeps_what_was_learned() {
     let sets = Batch::new(rows, data.sets(), None).unwrap();
     for batch in [narrow.batch(), sets] {
         assert!(matches!(
-            oaa.partial_fit(&batch, 1, None, &control()),
+            oaa.partial_fit(&batch, 1, &control()),
             Err(Error::Data(_))
         ));
     }
@@ -189,7 +189,7 @@ fn what_is_refused_changes_nothing_and_a_stop_keeps_what_was_learned() {
     assert!(oaa
         .predict_topk(&Query::new(&rows, 1, &control()), 1)
         .is_ok());
-    oaa.partial_fit(&data.batch(), 1, None, &control()).unwrap();
+    oaa.partial_fit(&data.batch(), 1, &control()).unwrap();
 }
 
 #[test]

@@ -128,7 +128,7 @@ fn pruned_models_are_stored_and_do_not_learn_on() {
     assert_eq!(all_scores(&again, &rows, 1), all_scores(&model, &rows, 1));
     assert_eq!(again.to_bytes().unwrap(), model.to_bytes().unwrap());
     let message = |result: crate::Result<()>| result.unwrap_err().to_string();
-    let refused = message(model.partial_fit(&data.batch(), 1, None, &control()));
+    let refused = message(model.partial_fit(&data.batch(), 1, &control()));
     assert!(
         refused.contains("prune") && refused.contains("partial_fit"),
         "{refused}"

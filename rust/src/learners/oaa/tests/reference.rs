@@ -77,9 +77,9 @@ impl Plain {
                 *w += u * f64::from(d);
             }
         }
-        // (1 - POWER-dependent share) of the old average, the rest of the new weights.
+        // (1 - AVERAGING_POWER-dependent share) of the old average, the rest of the new weights.
         self.examples += 1.0;
-        let share = (POWER + 1.0) / (self.examples + POWER);
+        let share = (AVERAGING_POWER + 1.0) / (self.examples + AVERAGING_POWER);
         for (average, weights) in self.average.iter_mut().zip(&self.weights) {
             for (a, w) in average.iter_mut().zip(weights) {
                 *a += share * (w - *a);
@@ -147,7 +147,7 @@ fn tiles_learn_what_example_after_example_learns() {
             };
             let batch = Batch::new(rows, targets, Some(Values::F32(&data.weights))).unwrap();
             let mut oaa = Model::create(params, 150, multilabel).unwrap();
-            oaa.partial_fit(&batch, 1, None, &control()).unwrap();
+            oaa.partial_fit(&batch, 1, &control()).unwrap();
             let averaged = (all_scores(&oaa, &rows, 1), &plain.average);
             let last = (last_scores(&oaa, &rows), &plain.weights);
             let mut example = RowBuffer::default();

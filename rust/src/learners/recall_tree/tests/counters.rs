@@ -17,9 +17,7 @@ fn counts_of_training_go_on_beyond_the_limit_of_f32() {
     let mut model = RecallTree::from_bundle(bundle).unwrap();
     for _ in 0..5 {
         let first = stream.one(0);
-        model
-            .partial_fit(&first.batch(), 1, None, &control())
-            .unwrap();
+        model.partial_fit(&first.batch(), 1, &control()).unwrap();
     }
     for name in ["tree/nodes.trained", "scorers/trained"] {
         let name = format!("{MEMBER}/{name}");

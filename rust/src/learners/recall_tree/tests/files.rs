@@ -259,7 +259,7 @@ proptest! {
                 for options in [greedy(), beam] {
                     topk(&model, &stream.rows(), 4, &options);
                 }
-                model.partial_fit(&stream.batch(), 1, None, &control()).unwrap();
+                model.partial_fit(&stream.batch(), 1, &control()).unwrap();
                 topk(&model, &stream.rows(), 4, &beam);
                 assert_eq!(model.reports().len(), 1);
             }

@@ -20,7 +20,7 @@ fn learned(params: &Params, between: impl Fn(RecallTree) -> RecallTree) -> Recal
         let targets = Targets::One(Labels::new(&stream.labels, limit).unwrap());
         let batch = Batch::new(rows, targets, None).unwrap();
         model.add_classes(&batch).unwrap();
-        model.partial_fit(&batch, 1, None, &control).unwrap();
+        model.partial_fit(&batch, 1, &control).unwrap();
         model = between(model);
     }
     model

@@ -169,7 +169,7 @@ proptest! {
             if !found.contains(&(stream.labels[i] as i32)) {
                 missed += weight;
             }
-            model.partial_fit(&one.batch(), 1, None, &control()).unwrap();
+            model.partial_fit(&one.batch(), 1, &control()).unwrap();
             let recall = model.summary().get::<f64>("progressive_recall").unwrap();
             prop_assert_eq!(recall, vec![1.0 - missed / all], "example {}", i);
             prop_assert_eq!(model.progressive_loss(), Some(wrong / all), "example {}", i);
@@ -197,8 +197,8 @@ proptest! {
                 (labels, bits(&scores))
             };
             prop_assert!(top(&model) == top(&again));
-            model.partial_fit(&stream.batch(), 1, None, &control()).unwrap();
-            again.partial_fit(&stream.batch(), 2, None, &control()).unwrap();
+            model.partial_fit(&stream.batch(), 1, &control()).unwrap();
+            again.partial_fit(&stream.batch(), 2, &control()).unwrap();
             prop_assert!(again.to_bytes().unwrap() == model.to_bytes().unwrap());
         }
         fit(&mut model, &stream.batch(), 1).unwrap();
