@@ -186,7 +186,9 @@ fn check_memory(
         Scorers::OneAgainstSome => n_classes.min(params.n_negatives as usize) / 2,
     };
     let copies = n_values.saturating_mul(BYTES_PER_VALUE * (2 + n_threads) / 2);
-    let negatives = labelled.len().saturating_mul(n_negatives * BYTES_PER_NEGATIVE);
+    let negatives = labelled
+        .len()
+        .saturating_mul(n_negatives * BYTES_PER_NEGATIVE);
     let what = format!("the copies of {n_values} values for {n_threads} threads and negatives");
     let instead = "take fewer threads (n_jobs), n_negatives or rows";
     memory::check(copies.saturating_add(negatives), &what, instead)

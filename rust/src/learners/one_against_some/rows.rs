@@ -1,6 +1,9 @@
 //! Rows as the scorers see them: of length 1, features scaled by their rarity.
 
+use std::collections::HashMap;
+
 use crate::data::{Examples, Ragged};
+use crate::learners::mix;
 
 /// Rows and the constant 1. Rows are brought to length 1, then features are multiplied by their
 /// scales: a weight of a feature of twice the scale costs half as much.
@@ -13,6 +16,46 @@ pub struct ScorerRows<'a> {
     scales: Vec<f32>,
     /// Each row's product with itself, without the constant.
     squares: Vec<f32>,
+}
+
+/// Equal rows, whatever their labels and weights.
+#[derive(Debug, Default)]
+pub struct DistinctRows {
+    /// The first row that equals each row, [`Self::ALONE`] where there is no other; empty where all
+    /// rows are alone.
+    first: Vec<u32>,
+}
+
+impl DistinctRows {
+    const ALONE: u32 = u32::MAX;
+
+    /// Compares all rows; rows that are out equal none that is not. O(values).
+    pub fn new(examples: &Examples, is_out: impl Fn(u32) -> bool) -> Self {
+        let mut by_hash: HashMap<u64, u32> = HashMap::new();
+        let mut first = Vec::new();
+        for row in 0..examples.len() as u32 {
+            let (columns, values) = examples.row(row);
+            let pairs = columns.iter().zip(values);
+            let hash = pairs.fold(u64::from(is_out(row)), |hash, (&column, x)| {
+                mix(hash ^ (u64::from(column) << 32 | u64::from(x.to_bits())))
+            });
+            let other = *by_hash.entry(hash).or_insert(row);
+            let is_same = examples.row(other) == (columns, values) && is_out(other) == is_out(row);
+            if other != row && is_same {
+                first.resize(examples.len(), Self::ALONE);
+                first[other as usize] = other;
+                first[row as usize] = other;
+            }
+        }
+        Self { first }
+    }
+
+    /// The first of the rows that equal `row`; None where there is no other.
+    #[inline]
+    pub fn first(&self, row: u32) -> Option<u32> {
+        let first = self.first.get(row as usize).copied();
+        first.filter(|&first| first != Self::ALONE)
+    }
 }
 
 impl<'a> ScorerRows<'a> {

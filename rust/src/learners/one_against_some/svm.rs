@@ -5,13 +5,17 @@
 //! Minimises |w|^2 / 2 + sum_i C_i max(0, 1 - y_i w.x_i)^2 through its dual: min over a >= 0
 //! of a'(Q + D) a / 2 - sum_i a_i, with Q_ij = y_i y_j x_i.x_j and D_ii = 1 / (2 C_i).
 //! A round takes one pass over the values of the rows that are not at a bound.
+//!
+//! Equal rows of one sign are one example, whose C is the sum of theirs: the problem is the same,
+//! and its size is the number of distinct rows. The dual variable of many equal rows grows by no
+//! more in a step than that of one, so rounds over fewer examples are more.
 
 use std::iter;
 
 use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::rows::ScorerRows;
+use super::rows::{DistinctRows, ScorerRows};
 
 /// When a problem is solved well enough.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +29,9 @@ pub struct Accuracy {
 #[derive(Debug)]
 pub struct Solver<'a> {
     rows: &'a ScorerRows<'a>,
+    distinct: &'a DistinctRows,
+    /// The place in `examples` of each distinct row of one sign, while a problem is read.
+    places: Vec<u32>,
     /// Of the next solution.
     pub accuracy: Accuracy,
     /// w by column; all zero between problems.
@@ -45,15 +52,18 @@ pub struct Problem<'a> {
     pub cost: f64,
 }
 
-/// A row of the current problem.
+/// Equal rows of the current problem.
 #[derive(Debug, Clone, Copy)]
 pub struct SvmExample {
-    /// Its number.
+    /// The first of the rows.
     pub row: u32,
+    n_rows: u32,
     /// y: 1 or -1.
     pub sign: f64,
     /// The dual variable a.
     pub alpha: f64,
+    /// C_i.
+    cost: f64,
     /// D_ii.
     diagonal: f64,
     /// 1 / (Q_ii + D_ii).
@@ -77,9 +87,11 @@ impl Problem<'_> {
 }
 
 impl<'a> Solver<'a> {
-    pub fn new(rows: &'a ScorerRows<'a>, accuracy: Accuracy) -> Self {
+    pub fn new(rows: &'a ScorerRows<'a>, distinct: &'a DistinctRows, accuracy: Accuracy) -> Self {
         Self {
             rows,
+            distinct,
+            places: Vec::new(),
             accuracy,
             weights: vec![0.0; rows.n_features()],
             bias: 0.0,
@@ -91,28 +103,57 @@ impl<'a> Solver<'a> {
     /// negatives leave the examples before them in their places.
     pub fn solve(&mut self, problem: &Problem<'_>, duals: &[f32], seed: u64) {
         self.clear();
+        let positive_cost = problem.cost * problem.positive_weight;
+        self.read(problem.positives.iter().copied(), 1.0, positive_cost);
+        let negatives = problem.negatives.iter().copied().flatten();
+        self.read(negatives.copied(), -1.0, problem.cost);
         let duals = duals.iter().copied().chain(iter::repeat(0.0));
-        for (i, (row, alpha)) in problem.rows().zip(duals).enumerate() {
-            let (sign, cost) = if i < problem.positives.len() {
-                (1.0, problem.cost * problem.positive_weight)
-            } else {
-                (-1.0, problem.cost)
-            };
-            let cost = cost * f64::from(self.rows.examples.weight(row));
-            let diagonal = 0.5 / cost;
-            let alpha = f64::from(alpha);
-            self.examples.push(SvmExample {
-                row,
-                sign,
-                alpha,
-                diagonal,
-                inverse: (self.rows.square(row) + diagonal).recip(),
-            });
-            if alpha > 0.0 {
-                self.add(row, alpha * sign);
+        for (i, alpha) in (0..self.examples.len()).zip(duals) {
+            let example = &mut self.examples[i];
+            let row = example.row;
+            example.alpha = f64::from(alpha);
+            example.diagonal = 0.5 / example.cost;
+            example.inverse = (self.rows.square(row) + example.diagonal).recip();
+            if example.alpha > 0.0 {
+                let factor = example.alpha * example.sign;
+                self.add(row, factor);
             }
         }
         self.descend(self.examples.len(), seed);
+    }
+
+    /// Adds the examples of rows of one sign, whose losses weigh `cost` where their weight is 1.
+    fn read(&mut self, rows: impl Iterator<Item = u32>, sign: f64, cost: f64) {
+        let start = self.examples.len();
+        for row in rows {
+            let cost = cost * f64::from(self.rows.examples.weight(row));
+            let first = self.distinct.first(row);
+            let known = first.and_then(|first| self.places.get(first as usize));
+            if let Some(example) = known.and_then(|&place| self.examples.get_mut(place as usize)) {
+                example.cost += cost;
+                example.n_rows += 1;
+                continue;
+            }
+            if let Some(first) = first {
+                self.places.resize(self.rows.examples.len(), u32::MAX);
+                self.places[first as usize] = self.examples.len() as u32;
+            }
+            let example = SvmExample {
+                row,
+                n_rows: 1,
+                sign,
+                alpha: 0.0,
+                cost,
+                diagonal: 0.0,
+                inverse: 0.0,
+            };
+            self.examples.push(example);
+        }
+        for example in &self.examples[start..] {
+            if let Some(first) = self.distinct.first(example.row) {
+                self.places[first as usize] = u32::MAX;
+            }
+        }
     }
 
     /// The dual variables, to go on from.
@@ -122,8 +163,13 @@ impl<'a> Solver<'a> {
     }
 
     /// Solves the current problem again, from where it is, without the rows that `is_out` says.
-    /// Returns these and their margins.
-    pub fn solve_without(&mut self, is_out: impl Fn(u32) -> bool, seed: u64) -> Vec<(u32, f32)> {
+    /// Returns these and their margins. Equal rows are in or out together.
+    pub fn solve_without(
+        &mut self,
+        problem: &Problem<'_>,
+        is_out: impl Fn(u32) -> bool,
+        seed: u64,
+    ) -> Vec<(u32, f32)> {
         let out = self.examples.iter().filter(|example| is_out(example.row));
         let out: Vec<SvmExample> = out.copied().collect();
         if out.is_empty() {
@@ -141,14 +187,13 @@ impl<'a> Solver<'a> {
                 has_changed = true;
             }
         }
-        let rows: Vec<u32> = out.iter().map(|example| example.row).collect();
         // The weights of all rows are cleared with the problem.
         self.examples.extend(out);
         // A solution does not depend on rows whose dual variable is 0.
         if has_changed {
             self.descend(n, seed);
         }
-        let rows = rows.into_iter();
+        let rows = problem.rows().filter(|&row| is_out(row));
         rows.map(|row| (row, self.margin(row) as f32)).collect()
     }
 
@@ -158,7 +203,9 @@ impl<'a> Solver<'a> {
         let mut active: Vec<u32> = (0..n as u32).collect();
         let mut n_active = n;
         let mut highest_before = f64::INFINITY;
-        for _ in 0..self.accuracy.most_rounds {
+        let n_rows: u64 = self.examples[..n].iter().map(|e| u64::from(e.n_rows)).sum();
+        let most_rounds = u64::from(self.accuracy.most_rounds) * (n_rows / n.max(1) as u64);
+        for _ in 0..most_rounds {
             let (mut highest, mut lowest) = (f64::NEG_INFINITY, f64::INFINITY);
             active[..n_active].shuffle(&mut random);
             let mut at = 0;

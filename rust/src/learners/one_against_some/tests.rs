@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
-use super::rows::ScorerRows;
+use super::rows::{DistinctRows, ScorerRows};
 use super::svm::{Accuracy, Problem, Scorer, Solver};
 use super::*;
 use crate::data::{Examples, Ragged};

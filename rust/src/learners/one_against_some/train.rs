@@ -9,7 +9,7 @@ use super::candidates::{Candidates, FitSample};
 use super::join::{fit, Calibration, FitRow};
 use super::margins::{MarginMemory, RowMargins};
 use super::negatives::{first_negatives, mined_negatives, Negatives};
-use super::rows::ScorerRows;
+use super::rows::{DistinctRows, ScorerRows};
 use super::svm::{Accuracy, Problem, Scorer, Solver};
 use super::weights::OneAgainstSome;
 use crate::control::Control;
@@ -127,6 +127,7 @@ pub fn train(
         positive_weights: positive_weights(&positives, examples.len(), params.tail_weight)?,
         positives,
         fit_sample,
+        distinct: DistinctRows::new(examples, |row| fit_sample.contains(row)),
         scored: candidates.scored,
         negatives,
         duals: Vec::new(),
@@ -145,6 +146,8 @@ struct Trainer<'a> {
     /// What the loss of a positive weighs, by label.
     positive_weights: Vec<f64>,
     fit_sample: FitSample,
+    /// Rows of the fit apart: these are left out.
+    distinct: DistinctRows,
     /// [`Candidates::scored`].
     scored: Ragged<(u32, f32)>,
     negatives: Negatives,
@@ -249,7 +252,7 @@ impl Trainer<'_> {
         rows: &ScorerRows<'_>,
         solve: impl Fn(&mut Solver<'_>, usize) -> Result<Option<Solution>> + Sync + Send,
     ) -> Result<Solutions> {
-        let new_solver = || Solver::new(rows, ACCURACY);
+        let new_solver = || Solver::new(rows, &self.distinct, ACCURACY);
         let labels = (self.examples.n_labels, 1);
         map_with_worker(self.is_parallel, labels, new_solver, solve)
     }
@@ -285,7 +288,7 @@ impl Trainer<'_> {
         if holds_out {
             solver.accuracy = ACCURACY;
             let is_out = |row| self.fit_sample.contains(row);
-            solution.held_out = solver.solve_without(is_out, seed);
+            solution.held_out = solver.solve_without(&problem, is_out, seed);
         }
         solution
     }

@@ -29,7 +29,8 @@ proptest! {
         let rows = ScorerRows::new(&examples, 0.0);
         let (positives, negatives) = parted(&examples);
         let (first, second) = negatives.split_at(negatives.len() * share / 3);
-        let mut solver = Solver::new(&rows, EXACT);
+        let alone = DistinctRows::default();
+        let mut solver = Solver::new(&rows, &alone, EXACT);
         solver.solve(&problem(&positives, &[first]), &[], 7);
         let duals = solver.duals();
         prop_assert_eq!(duals.len(), positives.len() + first.len());
@@ -52,7 +53,8 @@ proptest! {
         let twice = [&positives[..], &positives[..]].concat();
         let negatives = [&negatives[..], &negatives[..]];
         let n_lists = 1 + usize::from(is_cost);
-        let mut solver = Solver::new(&rows, EXACT);
+        let alone = DistinctRows::default();
+        let mut solver = Solver::new(&rows, &alone, EXACT);
         solver.solve(&problem(&twice, &negatives[..n_lists]), &[], 3);
         let wanted = full_weights(&solver.scorer(0.0), examples.width);
         let once = problem(&positives, &negatives[..1]);

@@ -10,7 +10,8 @@ proptest! {
     fn the_solver_solves_the_problem(data in data(40)) {
         let examples = data.examples();
         let rows = ScorerRows::new(&examples, 0.0);
-        let mut solver = Solver::new(&rows, EXACT);
+        let distinct = DistinctRows::new(&examples, |_| false);
+        let mut solver = Solver::new(&rows, &distinct, EXACT);
         let (positives, negatives) = parted(&examples);
         // What was solved before leaves no trace.
         solver.solve(&problem(&negatives, &[&positives[..positives.len() / 2]]), &[], 1);
@@ -40,12 +41,13 @@ proptest! {
         let examples = data.examples();
         let rows = ScorerRows::new(&examples, 0.0);
         let is_out = |row: u32| row % 3 == 1;
-        let mut solver = Solver::new(&rows, EXACT);
+        let distinct = DistinctRows::new(&examples, is_out);
+        let mut solver = Solver::new(&rows, &distinct, EXACT);
         let (positives, negatives) = parted(&examples);
         let negatives_of_all = [&negatives[..]];
         let all = problem(&positives, &negatives_of_all);
         solver.solve(&all, &[], 5);
-        let margins: BTreeMap<u32, f32> = solver.solve_without(is_out, 5).into_iter().collect();
+        let margins: BTreeMap<u32, f32> = solver.solve_without(&all, is_out, 5).into_iter().collect();
         let out = (0..examples.len() as u32).filter(|&i| i % 7 != 3 && is_out(i));
         prop_assert!(margins.keys().copied().eq(out));
         let kept = |rows: &[u32]| rows.iter().copied().filter(|&row| !is_out(row)).collect::<Vec<_>>();
@@ -54,6 +56,28 @@ proptest! {
         for (&row, &margin) in &margins {
             let wanted = product(&weights, &full(&examples, row));
             prop_assert!(is_near(margin.into(), wanted, 1e-4), "{margin} {wanted}");
+        }
+    }
+
+    /// Equal rows are one example, and the solution is that of the rows one by one.
+    #[test]
+    fn equal_rows_are_solved_together(data in data(20)) {
+        let examples = data.select((0..3 * data.len()).map(|i| i % data.len())).examples();
+        let rows = ScorerRows::new(&examples, 0.0);
+        let (positives, negatives) = parted(&examples);
+        let (first, second) = negatives.split_at(negatives.len() / 2);
+        let (distinct, alone) = (DistinctRows::new(&examples, |_| false), DistinctRows::default());
+        let mut together = Solver::new(&rows, &distinct, EXACT);
+        together.solve(&problem(&positives, &[first]), &[], 7);
+        let duals = together.duals();
+        prop_assert!(duals.len() <= 2 * data.len());
+        together.solve(&problem(&positives, &[first, second]), &duals, 7);
+        let found = full_weights(&together.scorer(0.0), examples.width);
+        let mut one_by_one = Solver::new(&rows, &alone, EXACT);
+        one_by_one.solve(&problem(&positives, &[&negatives]), &[], 7);
+        let wanted = full_weights(&one_by_one.scorer(0.0), examples.width);
+        for (found, wanted) in found.iter().zip(&wanted) {
+            prop_assert!(is_near(*found, *wanted, 1e-4), "{found} {wanted}");
         }
     }
 }
