@@ -130,7 +130,7 @@ def test_labels_of_any_text():
     assert overlapping(ax.figure) == cut_off(ax.figure) == []
     ax = plot_confusion(names[Y], names[np.roll(Y, 1)])
     assert overlapping(ax.figure) == cut_off(ax.figure) == []
-    assert "&lt;b&gt;" in card(ax.figure)
+    assert "&lt;b&gt;" in card(ax.figure, "labels")
 
 
 def test_where_a_tree_is_drawn():
@@ -329,7 +329,7 @@ def test_inspect_without_statistics(tmp_path, capsys):
 @pytest.fixture
 def without_matplotlib(monkeypatch):
     for name in [*sys.modules]:
-        if name.startswith(("xmtree.plotting", "xmtree.demo.page")):
+        if name.startswith("xmtree.plotting"):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
 

@@ -11,11 +11,9 @@ from typing import Any
 
 from matplotlib import style
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
-from matplotlib.ticker import LogLocator, NullLocator
 
 from xmtree._printable import printable
 
@@ -41,13 +39,6 @@ def axes(ax: Axes | Figure | None, width: float, height: float) -> Axes:
 def percent(share: float, position: float = 0) -> str:
     """A share as a tick label."""
     return f"{100 * share:.4g} %"
-
-
-def plain_log_ticks(axis: Axis) -> None:
-    """Ticks of a logarithmic axis at 1, 2, 5, 10, ..., as plain numbers."""
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter("{x:g}")
-    axis.set_minor_locator(NullLocator())
 
 
 def width_of(text: str, size: float) -> float:
@@ -105,13 +96,12 @@ def write(figure: Figure, path: Path, title: str) -> None:
         path.write_text(page(title, card(figure, title)), encoding="utf-8")
 
 
-def card(figure: Figure, title: str = "") -> str:
-    """A figure as an element of a page."""
+def card(figure: Figure, title: str) -> str:
+    """Return a figure as an element of a page."""
     svg = _svg(figure)
-    svg = svg[svg.index("<svg") :]
-    # Groups are named alike in all figures, and nothing refers to them.
-    svg = re.sub(r'<g id="[^"]*"', "<g", svg)
-    named = f'<svg role="img" aria-label="{escape(title, quote=True)}" ' if title else "<svg "
+    # Nothing refers to the ids of groups.
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg[svg.index("<svg") :])
+    named = f'<svg role="img" aria-label="{escape(title, quote=True)}" '
     return f'<div class="card">{svg.replace("<svg ", named, 1)}</div>'
 
 
