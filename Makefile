@@ -34,7 +34,7 @@ fmt:
 
 clippy: $(VENV)/.python
 	@tools/check-rust fmt clippy
-	$(PHASE) "clippy" cargo clippy --quiet --locked --all-targets -- -D warnings
+	$(PHASE) "clippy" cargo clippy --quiet --locked --all-targets --bench instructions --bench atomics -- -D warnings
 	$(PHASE) "clippy, python" cargo clippy --quiet --locked --all-targets --features python -- -D warnings
 
 cargo-test: ## Test the Rust core, without Python

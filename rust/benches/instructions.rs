@@ -12,7 +12,7 @@ use rand_pcg::Pcg64Mcg;
 use set::Set;
 use xmtree::data::{Batch, Indices, LabelSets, Rows, Targets, Values};
 use xmtree::learners::find;
-use xmtree::metrics::{propensities, Ranking, Scores, TopLabelLoss, Weights};
+use xmtree::metrics::{propensities, softmax_slope, Outcome, Ranking, Scores, Weights};
 use xmtree::model::{Classifier, FitOptions, Query};
 use xmtree::text::{load_svmlight, load_xmc, save_xmc, Source, SvmlightOptions};
 use xmtree::Control;
@@ -307,10 +307,12 @@ fn top_label_loss() -> Run {
         .map(|_| random.random_range(-1.0..1.0))
         .collect();
     Box::new(move || {
-        let mut loss = TopLabelLoss::default();
-        for (i, row) in scores.chunks_exact(10).enumerate() {
-            loss.add(row, i % 3 > 0, 1.0);
-        }
-        black_box(loss.slope());
+        let rows = scores.chunks_exact(10).enumerate();
+        let outcomes = rows.map(|(i, row)| Outcome {
+            row,
+            is_right: i % 3 > 0,
+            weight: 1.0,
+        });
+        black_box(softmax_slope(outcomes.collect()));
     })
 }
