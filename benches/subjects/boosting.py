@@ -68,8 +68,8 @@ def table(record, _):
         cells.append([task, *line, f"{other['train_s']:.3f}", samme["error"]])
         if gamble["error"] <= other["error"]:
             ahead.append(task)
-    told = f"GAMBLE is not above LightGBM on {len(ahead)} of {len(cells)} tables."
-    return f"{markdown(head, cells)}\n{told}\n\n{fill(record.circumstances())}\n"
+    summary = f"GAMBLE's error is at most LightGBM's on {len(ahead)} of {len(cells)} tables."
+    return f"{markdown(head, cells)}\n{summary}\n\n{fill(record.circumstances())}\n"
 
 
 def pictures(record):

@@ -193,12 +193,12 @@ def leaders(record):
             lines[-1] += [row[name] for name in COSTS]
     head = ["task", "program", "right first label, %", *COSTS.values()]
     missed = [task for task in dict.fromkeys(row["task"] for row in rows) if task not in ahead]
-    others = f"; another one is on {', '.join(missed)}" if missed else ""
-    told = (
-        f"A program of xmtree is the most accurate one on {len(ahead)} of "
+    others = f"; another program is ahead on {', '.join(missed)}" if missed else ""
+    summary = (
+        f"xmtree has the most accurate program on {len(ahead)} of "
         f"{len(ahead) + len(missed)} tasks{others}."
     )
-    return f"{markdown(head, lines)}\n{fill(told)}\n\n{fill(record.circumstances())}\n"
+    return f"{markdown(head, lines)}\n{fill(summary)}\n\n{fill(record.circumstances())}\n"
 
 
 def pictures(record):
