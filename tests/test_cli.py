@@ -1,4 +1,4 @@
-"""The command line: what it writes, its exit codes, its errors."""
+"""The command line: output, exit codes and errors."""
 
 import json
 import lzma
@@ -19,7 +19,7 @@ SETS_X, SETS_Y = estimators.label_sets(n=600)
 
 @pytest.fixture
 def files(tmp_path):
-    """One label per row and label sets, as XMC; the first also as svmlight."""
+    """Write single labels and label sets as XMC, and single labels as svmlight."""
     save_xmc(tmp_path / "one.txt", X, Y)
     save_xmc(tmp_path / "sets.txt", SETS_X, SETS_Y)
     (tmp_path / "one.txt.xz").write_bytes(lzma.compress((tmp_path / "one.txt").read_bytes()))
@@ -173,7 +173,7 @@ def test_inspect_a_recall_tree(files, capsys):
     assert nodes[1].endswith(" ...")
 
 
-def test_inspect_tells_of_the_first_trees_only(files, capsys):
+def test_inspect_lists_the_first_trees_only(files, capsys):
     estimators.ALL["gamble"](n_estimators=25).fit(X, Y).save(files / "model")
     assert run("inspect", files / "model") == 0
     out = capsys.readouterr().out
@@ -181,7 +181,7 @@ def test_inspect_tells_of_the_first_trees_only(files, capsys):
     assert "and 5 more" in out
 
 
-def test_words_that_also_mean_nothing(files):
+def test_none_as_a_word_and_as_a_value(files):
     path = files / "model"
     words = ["--set", "path_features=none", "--set", "scaling=none", "--set", "max_depth=none"]
     assert run("fit", files / "one.txt", "--learner", "recall-tree", *words, "-o", path) == 0
@@ -273,7 +273,7 @@ def test_a_closed_pipe_is_no_traceback(files):
     assert done.stderr == ""
 
 
-def test_labels_the_model_never_saw_count_as_missed(files, capsys):
+def test_unknown_labels_count_as_missed(files, capsys):
     few = Y < 6
     xmtree.OAAClassifier(random_state=0).fit(X[few], Y[few]).save(files / "model")
     assert run("evaluate", files / "model", files / "one.txt", "--json") == 0
@@ -281,7 +281,7 @@ def test_labels_the_model_never_saw_count_as_missed(files, capsys):
     assert 0.45 < figures["P@1"] <= 0.5
 
 
-def test_string_labels_are_no_match_for_numbers(files, capsys):
+def test_string_labels_cannot_be_compared_with_numbers(files, capsys):
     xmtree.OAAClassifier(random_state=0).fit(X, [f"l{label}" for label in Y]).save(files / "model")
     assert run("predict", files / "model", files / "one.txt", "-k", 1) == 0
     assert capsys.readouterr().out.startswith("l")

@@ -1,4 +1,4 @@
-"""The formats of the command line: what is trained and predicted is what Python does."""
+"""Formats of the command line train and predict the same as Python."""
 
 import json
 
@@ -18,7 +18,7 @@ def predictions(model, data, capsys, *options):
 
 
 def assert_same(rows, labels, scores):
-    """Printed predictions are those of ``predict_topk``."""
+    """Compare printed predictions with those of ``predict_topk``."""
     assert [row["labels"] for row in rows] == [
         [label for label, score in zip(*pair, strict=True) if score > -np.inf]
         for pair in zip(labels.tolist(), scores.tolist(), strict=True)
@@ -96,21 +96,21 @@ def test_a_model_remembers_how_its_table_was_read(tmp_path, capsys):
     files.write_csv(data, {"n": range(80), "Body": TEXTS, "Tag": LABELS}, ";")
     columns = ["--text-column", "Body", "--label-column", "Tag", "--delimiter", ";"]
     assert run("fit", data, *columns, "-o", model) == 0
-    assert "columns that were not used: 'n'\n" in capsys.readouterr().err
+    assert "unused columns: 'n'\n" in capsys.readouterr().err
     assert error(model, data, capsys) == error(model, data, capsys, *columns)
     files.write_csv(bare, {"Body": TEXTS}, ";")
     expected = predictions(model, bare, capsys, *columns[:2])
     assert predictions(model, bare, capsys) == expected
-    # Another file, of other columns and another delimiter.
+    # Another file with other columns and another delimiter.
     files.write_csv(bare, {"Text": TEXTS})
-    told = ["--text-column", "Text", "--delimiter", ","]
-    assert predictions(model, bare, capsys, *told) == expected
+    message = ["--text-column", "Text", "--delimiter", ","]
+    assert predictions(model, bare, capsys, *message) == expected
     # Without a header.
     data.write_text(data.read_text(encoding="utf-8").split("\n", 1)[1], encoding="utf-8")
     numbers = ["--text-column", 1, "--label-column", 2, "--delimiter", ";"]
     assert run("fit", data, *numbers, "--no-header", "-o", model) == 0
     assert error(model, data, capsys) == 0
-    assert predictions(model, bare, capsys, "--header", *told) == expected
+    assert predictions(model, bare, capsys, "--header", *message) == expected
     # Another format has no such options.
     (tmp_path / "plain").write_text("\n".join(TEXTS), encoding="utf-8")
     assert predictions(model, tmp_path / "plain", capsys, "--format", "text")
@@ -126,7 +126,7 @@ def test_options_of_tables_in_files_are_checked(tmp_path):
             xmtree.load(tmp_path / "model")
 
 
-def test_an_ignored_column_is_no_feature(tmp_path):
+def test_an_ignored_column_is_not_a_feature(tmp_path):
     data, model = tmp_path / "data.csv", tmp_path / "model"
     files.write_csv(data, {"text": TEXTS, "label": LABELS, "n": range(80), "m": range(80)})
     ignore = ["--ignore-column", "text", "--ignore-column", "m"]
@@ -175,7 +175,7 @@ def test_plain_text_and_a_column_of_texts_alone(tmp_path, capsys):
     assert_same(predictions(model, column, capsys), found[1:], scores[1:])
 
 
-def test_missing_numbers_are_for_learners_that_take_them(tmp_path, capsys):
+def test_missing_numbers_need_a_learner_that_accepts_them(tmp_path, capsys):
     data = tmp_path / "data.csv"
     rows = [["", "1"], ["2", "3"], ["nan", "1"], ["2", "2"]] * 10
     files.write_csv(data, {"a": [a for a, _ in rows], "label": [b for _, b in rows]})
@@ -194,48 +194,56 @@ def test_numbers_without_names_are_taken_by_position(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
-        ("a.csv", "text,label\na,b,c\n", "a.csv:2: 3 fields, but there are 2 columns"),
+        ("a.csv", "text,label\na,b,c\n", "a.csv:2: 3 fields, expected 2"),
         ("a.csv", 'text,label\nx,y\n"a"b,c\n', "a.csv:3: "),
         ("a.csv", 'text,label\n"a,b\n', "a.csv:2: unexpected end of data"),
         ("a.csv", "text,text\na,b\n", "2 columns 'text'"),
         ("a.csv", "review,label\ngood,1\n", "a.csv:2: column 'review' holds 'good'"),
-        ("a.csv", "good one,1\nbad one,2\n", "does not name the columns: --no-header"),
-        ("a.csv", "text;label\ngood;1\n", "';' stands between fields: --delimiter ';'"),
-        ("a.csv", "text;label\ngood, or not;1\n", "';' stands between fields: --delimiter ';'"),
+        ("a.csv", "good one,1\nbad one,2\n", "not a header, give --no-header"),
+        ("a.csv", "text;label\ngood;1\n", "';' separates the fields, give --delimiter ';'"),
+        ("a.csv", "text;label\ngood, or not;1\n", "';' separates the fields, give --delimiter ';'"),
         ("a.csv", "text,topic\na,b\n", "no column 'label' or 'labels'"),
-        ("a.csv", "text,label,labels\na,b,c\n", "choose by --label-column"),
+        ("a.csv", "text,label,labels\na,b,c\n", "choose one: --label-column"),
         ("a.csv", "", "holds no examples"),
         ("a.csv", "text,label\n", "holds no examples"),
         ("a.csv", "text,label\na,\n", "a.csv holds no label"),
-        ("a.csv", "text,label\na,b\nc,\n", "a.csv:3: 0 labels; exactly one"),
+        ("a.csv", "text,label\na,b\nc,\n", "a.csv:3: 0 labels, expected exactly one"),
         ("a.csv", b"text,label\nx,y\n\xe9,b\n", "a.csv:3: byte 0xe9 is not UTF-8"),
-        ("a.jsonl", '{"text": "a"}\n{"text": \n', "a.jsonl:2: no JSON"),
-        ("a.jsonl", '{"text": "a"}\n[1]\n', "a.jsonl:2: a list"),
+        ("a.jsonl", '{"text": "a"}\n{"text": \n', "a.jsonl:2: not JSON"),
+        ("a.jsonl", '{"text": "a"}\n[1]\n', "a.jsonl:2: expected an object, got a list"),
         ("a.jsonl", '{"text": 1, "label": 2}\n', "a.jsonl:1: column 'text' holds 1"),
         ("a.jsonl", '{"text": "a", "label": {"b": 1}}\n', "a.jsonl:1: the label {'b': 1}"),
         ("a.jsonl", '{"text": "a", "label": true}\n', "a.jsonl:1: the label True"),
         ("a.jsonl", f'{{"x": 1{"0" * 400}, "label": 1}}\n', "a.jsonl:1: column 'x' holds 1000"),
-        ("a.jsonl", f'{{"x": 1{"0" * 5000}, "label": 1}}\n', "a.jsonl:1: an integer of too many"),
-        ("a.csv", "x,label\n1,a\n1_000,b\n", "a.csv:3: column 'x' holds '1_000', which is no num"),
-        ("a.csv", "x,label\n\u0661,a\n", "a.csv:2: column 'x' holds '\u0661', which is no number"),
+        ("a.jsonl", f'{{"x": 1{"0" * 5000}, "label": 1}}\n', "a.jsonl:1: an integer has too many"),
+        (
+            "a.csv",
+            "x,label\n1,a\n1_000,b\n",
+            "a.csv:3: column 'x' holds '1_000', which is not a num",
+        ),
+        (
+            "a.csv",
+            "x,label\n\u0661,a\n",
+            "a.csv:2: column 'x' holds '\u0661', which is not a number",
+        ),
         ("a.parquet", "no parquet", "a.parquet: "),
         ("a.csv.gz", b"\x1f\x8b\x08\x00abc", "a.csv.gz:1: the gzip data is"),
     ],
 )
-def test_bad_files_are_told_by_line(name, content, told, tmp_path, capsys):
+def test_errors_of_files_name_the_line(name, content, message, tmp_path, capsys):
     data = tmp_path / name
     data.write_bytes(content if isinstance(content, bytes) else content.encode())
     assert run("fit", data, "-o", tmp_path / "m") == 1
     err = capsys.readouterr().err
-    assert told in err
+    assert message in err
     assert str(data) in err
     assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "told"),
+    ("name", "content", "message"),
     [
         ("a.jsonl", f'{{"x": 1, "label": 1{"0" * 400}}}\n', "one of 1329 bits, which neither"),
         ("a.jsonl", '{"x": 1, "label": "a"}\n{"x": 1, "label": 2}\n', "different types: int, str"),
@@ -244,15 +252,15 @@ def test_bad_files_are_told_by_line(name, content, told, tmp_path, capsys):
     ],
 )
 @pytest.mark.parametrize("n_passes", [1, 2])
-def test_labels_and_numbers_that_would_be_changed_are_refused(
-    name, content, told, n_passes, tmp_path, capsys
+def test_labels_and_numbers_that_would_change_are_refused(
+    name, content, message, n_passes, tmp_path, capsys
 ):
     data = tmp_path / name
     data.write_text(content)
     options = ["--learner", "lomtree", "--passes", n_passes, "-o", tmp_path / "m"]
     assert run("fit", data, *options) == 1
     err = capsys.readouterr().err
-    assert told in err
+    assert message in err
     assert str(data) in err
 
 
@@ -266,7 +274,7 @@ def test_integers_and_label_lists_are_kept_as_they_are(n_passes, tmp_path, capsy
     assert run("fit", data, *options, "oaa") == 0
     assert xmtree.load(model).classes_.tolist() == sorted(set(ids))
     assert error(model, data, capsys) == 0
-    # Not an indicator, as which they could be read elsewhere.
+    # Label lists must not be read as an indicator.
     files.write_jsonl(data, {"x": [1, 2] * 10, "labels": [[0, 1]] * 20})
     assert run("fit", data, *options, "oaa") == 0
     capsys.readouterr()
@@ -280,7 +288,7 @@ def test_columns_that_do_not_fit_the_model(tmp_path, capsys):
     assert run("fit", data, "--learner", "oaa", "-o", model) == 0
     files.write_csv(data, {"a": [1, 2]})
     assert run("predict", model, data) == 1
-    assert "lacks the column 'b'" in capsys.readouterr().err
+    assert "lacks the model's column 'b'" in capsys.readouterr().err
     files.write_csv(data, {"a": [1, 2], "b": [2, 1], "c": ["x", "y"]})
     assert run("predict", model, data) == 1
     assert "data.csv:2: column 'c' holds 'x'" in capsys.readouterr().err
@@ -293,27 +301,27 @@ def test_columns_that_do_not_fit_the_model(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--text-column", "txt"], "did you mean 'text'?"),
         (["--delimiter", "ab"], "one character"),
         (["--index-base", "0"], "--index-base is for svmlight"),
         (["--ignore-column", "zzz"], "no column 'zzz'"),
         (["--learner", "gamble", "--labels", "sets"], "one label per row, not sets"),
-        (["--passes", "3"], "--learner auto"),
+        (["--passes", "3"], "needs a named --learner"),
         (["--passes", "3", "--learner", "gamble"], "has no passes"),
         (["--set", "word_ngram=2"], "did you mean word_ngrams?"),
         (["--set", "loss=hinge"], "--set loss: a parameter of a learner"),
         (["--set", "word_ngrams=9"], "word_ngrams"),
-        (["--n-labels", "3"], "--n-labels and --classes are for"),
+        (["--n-labels", "3"], "--n-labels and --classes are only for"),
     ],
 )
-def test_options_of_texts_that_cannot_be(arguments, told, tmp_path, capsys):
+def test_refused_options_of_texts(arguments, message, tmp_path, capsys):
     data = tmp_path / "data.csv"
     files.write_csv(data, {"text": TEXTS, "label": LABELS})
     assert run("fit", data, *arguments, "-o", tmp_path / "m") != 0
     err = capsys.readouterr().err
-    assert told in err
+    assert message in err
     assert err.count("\n") == 1
     assert not (tmp_path / "m").exists()
 
@@ -404,8 +412,8 @@ def test_formats_by_the_name(path, name):
     assert formats.format_of(path, None).name == name
 
 
-def test_a_format_that_is_not_recognised(tmp_path, capsys):
+def test_an_unknown_format(tmp_path, capsys):
     data = tmp_path / "data.txt"
     data.write_text("some words\n")
     assert run("fit", data, "-o", tmp_path / "m") == 2
-    assert "say --format" in capsys.readouterr().err
+    assert "give --format" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Options of the command line: each changes what it says it changes."""
+"""Command-line options: each has its documented effect."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def json_of(capsys, *arguments):
 @pytest.mark.parametrize("data", ["xmc.txt", "n.csv"])
 @pytest.mark.parametrize("passes", [1, 2])
 @pytest.mark.parametrize("learner", ["oaa", "lomtree"])
-def test_continue_learns_on(data, passes, learner, numbers):
+def test_continue_trains_further(data, passes, learner, numbers):
     first, second = numbers / "first", numbers / "second"
     assert run("fit", numbers / data, "--learner", learner, "-o", first) == 0
     more = ["--passes", passes, "--batch-size", 50]
@@ -73,25 +73,25 @@ def test_continue_a_text_model(name, options, texts):
 
 
 @pytest.mark.parametrize(
-    ("model", "arguments", "told"),
+    ("model", "arguments", "message"),
     [
-        ("oaa", ["--learner", "oaa"], "--learner cannot change with --continue"),
-        ("oaa", ["--set", "loss=hinge"], "--set cannot change with --continue"),
-        ("oaa", ["--seed", "0"], "--seed cannot change with --continue"),
-        ("oaa", ["--n-labels", "3"], "--n-labels cannot change with --continue"),
-        ("oaa", ["--labels", "sets"], "has learned one label per row"),
-        ("gamble", [], "is not online"),
-        ("text", [], "can learn on"),
+        ("oaa", ["--learner", "oaa"], "--learner cannot be given with --continue"),
+        ("oaa", ["--set", "loss=hinge"], "--set cannot be given with --continue"),
+        ("oaa", ["--seed", "0"], "--seed cannot be given with --continue"),
+        ("oaa", ["--n-labels", "3"], "--n-labels cannot be given with --continue"),
+        ("oaa", ["--labels", "sets"], "was trained on one label per row"),
+        ("gamble", [], "is not an online learner"),
+        ("text", [], "can be trained further"),
     ],
 )
-def test_what_cannot_continue(model, arguments, told, numbers, texts, capsys):
+def test_options_refused_with_continue(model, arguments, message, numbers, texts, capsys):
     data = texts / "texts.csv" if model == "text" else numbers / "xmc.txt"
     chosen = [] if model == "text" else ["--learner", model]
     assert run("fit", data, *chosen, "-o", numbers / "m") == 0
     capsys.readouterr()
     assert run("fit", data, "--continue", numbers / "m", *arguments, "-o", numbers / "n") == 2
     err = capsys.readouterr().err
-    assert told in err
+    assert message in err
     assert err.count("\n") == 1
 
 
@@ -110,10 +110,10 @@ def test_predictions_are_no_tables(texts, capsys):
 @pytest.mark.parametrize(
     ("more", "n_hints"), [([], 1), (["--compact"], 0), (["--set", "prune=0.01"], 0)]
 )
-def test_a_large_model_could_be_smaller(more, n_hints, numbers, capsys, monkeypatch):
+def test_a_large_model_gets_a_hint(more, n_hints, numbers, capsys, monkeypatch):
     monkeypatch.setattr(cli_fit, "_LARGE", 1000)
     assert run("fit", numbers / "xmc.txt", "--learner", "oaa", *more, "-o", numbers / "m") == 0
-    assert capsys.readouterr().err.count("--set prune=0.03 keeps large weights only") == n_hints
+    assert capsys.readouterr().err.count("--set prune=0.03 keeps only large weights") == n_hints
 
 
 def test_continue_refuses_new_labels(texts, capsys):
@@ -138,10 +138,13 @@ def test_valid_reports_measures_of_another_file(learner, numbers, capsys):
     np.testing.assert_allclose([float(value) for value in found.groups()], expected, atol=1e-4)
 
 
-def test_valid_is_looked_at_before_training(texts, numbers, capsys):
-    for valid, told in ((texts / "absent.csv", "absent.csv"), (numbers / "n.csv", "n.csv numbers")):
+def test_valid_is_checked_before_training(texts, numbers, capsys):
+    for valid, message in (
+        (texts / "absent.csv", "absent.csv"),
+        (numbers / "n.csv", "n.csv holds numbers"),
+    ):
         assert run("fit", texts / "texts.csv", "--valid", valid, "-o", texts / "m") != 0
-        assert told in capsys.readouterr().err
+        assert message in capsys.readouterr().err
         assert not (texts / "m").exists()
 
 
@@ -183,40 +186,42 @@ def test_progress(command, numbers, capsys, monkeypatch):
     name, *more = command.split()
     work = [*fit, *more] if name == "fit" else [name, model, data]
     work += ["--batch-size", 100]
-    told = {}
+    message = {}
     for style in ("auto", "bar", "lines", "none"):
         capsys.readouterr()
         assert run(*work, "--progress", style) == 0
         # Without the line that says what was saved.
         err = capsys.readouterr().err
-        told[style] = [line for line in re.split(r"[\r\n]+", err) if line and "done in" not in line]
-    assert told["none"] == told["auto"] == []
-    assert "ex/s" in told["bar"][-1]
-    assert re.search(r": 1?\d00( of 1500)? examples, \d+/s", told["lines"][0])
-    assert re.search(r": (300|1500 of 1500) examples", told["lines"][-1])
-    # Work that takes long, to which nobody looks.
+        message[style] = [
+            line for line in re.split(r"[\r\n]+", err) if line and "done in" not in line
+        ]
+    assert message["none"] == message["auto"] == []
+    assert "ex/s" in message["bar"][-1]
+    assert re.search(r": 1?\d00( of 1500)? examples, \d+/s", message["lines"][0])
+    assert re.search(r": (300|1500 of 1500) examples", message["lines"][-1])
+    # Long work without a terminal.
     monkeypatch.setattr(_progress, "_LONG", 0.0)
     assert run(*work, "--progress", "auto") == 0
     assert " examples, " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["svmlight"], ["--n-labels K or --classes FILE", "--n-features D or", "--index-base"]),
         (["svmlight", "--n-labels", "3"], ["--n-features D or --set n_bits", "--index-base"]),
-        (["svmlight", "--n-labels", "3", "--set", "n_bits=9"], ["give --index-base"]),
+        (["svmlight", "--n-labels", "3", "--set", "n_bits=9"], ["needs --index-base"]),
         (["vw"], ["--n-labels K or --classes FILE", "--set n_bits=BITS"]),
-        (["csv"], ["give --n-labels K or --classes FILE"]),
+        (["csv"], ["needs --n-labels K or --classes FILE"]),
         (["csv", "--n-labels", "3", "--classes", "n.csv"], ["not allowed with argument"]),
     ],
 )
-def test_all_that_stdin_lacks_is_told_at_once(arguments, told, numbers):
+def test_all_missing_options_of_stdin_are_named(arguments, message, numbers):
     text = "a,label\n1,0\n" if arguments[0] == "csv" else ""
     options = ["--learner", "oaa", "-o", numbers / "m", "--format", *arguments]
     done = piped("fit", "-", *options, stdin=text)
     assert done.returncode == 2
-    assert all(part in done.stderr for part in told)
+    assert all(part in done.stderr for part in message)
     assert done.stderr.count("\n") == 1
 
 
@@ -231,7 +236,7 @@ def test_tables_and_texts_from_stdin(numbers, texts):
     np.testing.assert_array_equal(model.predict(X), expected.predict(X))
     done = piped("predict", numbers / "m", "-", "--format", "csv", "-k", 1, stdin=table)
     assert [int(line.split(":")[0]) for line in done.stdout.split()] == model.predict(X).tolist()
-    # Texts are held in memory, unless words are hashed and the labels are named.
+    # Texts are streamed only if words are hashed and the labels are given.
     content = (texts / "texts.csv").read_text(encoding="utf-8")
     options = ["fit", "-", "--format", "csv", "-o", texts / "t"]
     assert piped(*options, stdin=content).returncode == 0
@@ -248,8 +253,8 @@ def test_tables_and_texts_from_stdin(numbers, texts):
 def test_the_format_of_stdin(texts, numbers):
     done = piped("fit", "-", "-o", texts / "m", stdin="text,label\na,b\n")
     assert done.returncode == 2
-    assert "stdin does not tell its format; say --format xmc, fasttext" in done.stderr
-    # A model of texts reads lines of text, one of numbers XMC, as does a learner of numbers.
+    assert "the format of stdin is unknown; give --format xmc, fasttext" in done.stderr
+    # Models of texts read plain text; models and learners of numbers read XMC.
     assert run("fit", texts / "texts.csv", "-o", texts / "m") == 0
     done = piped("predict", texts / "m", "-", "-k", 1, stdin="withdraw cash\nplastic\n")
     assert [line.split(":")[0] for line in done.stdout.splitlines()] == ["cash", "card"]
@@ -270,7 +275,7 @@ def test_a_pipe_by_name_is_refused(tmp_path, capsys):
 def test_unknown_features_need_a_model(numbers, capsys):
     options = ["--learner", "oaa", "--unknown-features", "ignore"]
     assert run("fit", numbers / "n.csv", *options, "-o", numbers / "m") == 2
-    assert "is for --continue and --valid" in capsys.readouterr().err
+    assert "needs --continue or --valid" in capsys.readouterr().err
     assert run("fit", numbers / "n.csv", "--learner", "oaa", "-o", numbers / "m") == 0
     files.write_csv(
         numbers / "more.csv",
@@ -283,7 +288,7 @@ def test_unknown_features_need_a_model(numbers, capsys):
     assert xmtree.load(numbers / "n").n_features_in_ == 6
 
 
-def test_texts_are_streamed_where_words_are_hashed(texts):
+def test_texts_with_hashed_words_are_streamed(texts):
     options = ["--set", "n_bits=14", "--passes", 1, "-o", texts / "t"]
     assert run("fit", texts / "texts.csv", *options) == 0
     expected = xmtree.TextClassifier(n_bits=14, random_state=0)

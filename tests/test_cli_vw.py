@@ -1,4 +1,4 @@
-"""VW text: features with names, importances, and what of it is refused."""
+"""VW text: named features, importances, and refused syntax."""
 
 import json
 from argparse import Namespace
@@ -27,7 +27,7 @@ FEATURES = [features for _, _, features in EXAMPLES]
 
 
 def line(label, weight, features):
-    """As VW text: the names with a namespace in one, in which 0.5 is its weight."""
+    """Return VW text, with named features in a namespace of weight 0.5."""
     names = list(features)
     half = names[1].removeprefix("words^")
     return (
@@ -51,7 +51,7 @@ def trained(learner, X, passes, **more):
 
 
 def scores_of(model, data, capsys, *options):
-    """Scores as ``predict`` prints them, in the order of the labels."""
+    """Return the printed scores in the order of the labels."""
     capsys.readouterr()
     assert run("predict", model, data, "--json", *options) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -156,7 +156,7 @@ def test_words_as_values(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("1 no bar", "no '|'"),
         ("1:0.3 2:1 | a", "labels with costs"),
@@ -165,23 +165,23 @@ def test_words_as_values(tmp_path):
         ("1 2 3 | a", "'3' after label and importance"),
         ("1 2 3 4 | a", "'3' after label and importance"),
         ("1 much | a", "importance must be a finite number, got 'much'"),
-        ("1 -2 | a", "importance -2 must not be negative"),
-        ("1| a", "to VW it is a tag"),
+        ("1 -2 | a", "importance must not be negative, got -2"),
+        ("1| a", "is a tag to VW"),
         ("1 | a:", "value of the feature 'a'"),
         ("1 | a:1:2", "value of the feature 'a'"),
         ("1 | a:nan", "value of the feature 'a'"),
-        ("1 | :0.5", "a feature without a name"),
+        ("1 | :0.5", "a feature must have a name"),
         ("1 |n:x a", "weight of namespace 'n'"),
         ("1,,2 | a", "a label is missing"),
     ],
 )
-def test_what_is_refused(text, told, tmp_path, capsys):
+def test_refused_syntax(text, message, tmp_path, capsys):
     data = tmp_path / "a.vw"
     data.write_text(f"1 | a\n\n{text}\n2 | b\n")
     assert run("fit", data, "--learner", "oaa", "-o", tmp_path / "m") == 1
     err = capsys.readouterr().err
     assert "a.vw:3: " in err
-    assert told in err
+    assert message in err
     assert err.count("\n") == 1
 
 

@@ -16,7 +16,7 @@ COMMANDS = (demo, fit, predict, evaluate, inspect)
 
 FAILED, WRONG_USAGE = 1, 2
 
-#: What is shown as one line; all else is a mistake of the program.
+#: Errors that are shown as one line; any other is a bug and shows its traceback.
 _EXPECTED = (WrongUsage, MemoryError, OSError, ValueError, TypeError, RuntimeError)
 
 
@@ -28,7 +28,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command; the exit code: 0 done, 1 the work failed, 2 wrong usage."""
+    """Run one command and return its exit code: 0 done, 1 the work failed, 2 wrong usage."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         options = parser().parse_args(arguments)
@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # The reader of our output has closed it, as `head` does.
+        # A reader such as `head` has closed our output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except (*_EXPECTED, KeyboardInterrupt) as error:
@@ -60,7 +60,7 @@ def _message(error: BaseException, arguments: list[str]) -> str:
 
 
 def parser() -> Parser:
-    """The whole command line."""
+    """Return the parser of the whole command line."""
     top = Parser(
         prog="xmtree",
         description="Logarithmic-time classifiers for very many labels.",
@@ -78,9 +78,7 @@ def parser() -> Parser:
             epilog=rest.strip() or None,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        command.add_argument(
-            "--debug", action="store_true", help="show the traceback where something fails"
-        )
+        command.add_argument("--debug", action="store_true", help="show the traceback of an error")
         module.add_arguments(command)
         command.set_defaults(run=module.run)
     return top

@@ -2,4 +2,4 @@
 
 
 class WrongUsage(Exception):
-    """An option or a combination of options that cannot be followed, in one line."""
+    """An invalid option or combination of options, described in one line."""

@@ -1,10 +1,10 @@
-"""Measure a model on a labelled file.
+"""Measure a model on a labeled file.
 
-error is the share of rows whose best label is wrong (1 - P@1); P@k, nDCG@k and
+error is the share of rows whose best label is wrong (1 - P@1). P@k, nDCG@k and
 recall@k are those of xmtree.metrics, as the Extreme Classification Repository
-defines them. Labels that the model has never seen count as missed, rows without
-labels score 0. PSP@k and PSnDCG@k give rare labels a larger weight. They are reported
-if the training file is given (--train), in which the labels are counted.
+defines them. Labels unknown to the model count as missed; rows without labels
+score 0. PSP@k and PSnDCG@k give rare labels a larger weight. They need the
+training file (--train), in which labels are counted.
 
 example:
   xmtree evaluate model.xmtree test.txt.xz --train train.txt.xz --json
@@ -27,23 +27,25 @@ from xmtree.cli.options import add_model
 from xmtree.cli.trained import Model, open_model
 
 _CUTS = (1, 3, 5)
-#: The Repository's parameters of propensities, except for sets from Wikipedia and Amazon.
+#: The Repository's propensity parameters for all data sets but Wikipedia's and Amazon's.
 _A, _B = 0.55, 1.5
-#: Measures by their names in the core: their usual names.
+#: Usual names of measures, by their names in the core.
 _NAMES = {"precision": "P", "ndcg": "nDCG", "recall": "recall", "psp": "PSP", "psndcg": "PSnDCG"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``xmtree evaluate``."""
+    """Add the options of ``xmtree evaluate``."""
     add_model(parser)
     parser.add_argument(
-        "--train", metavar="FILE", help="the training file, for PSP@k and PSnDCG@k; formats as DATA"
+        "--train",
+        metavar="FILE",
+        help="the training file, for PSP@k and PSnDCG@k, in any format of DATA",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("--json", action="store_true", help="write one JSON object")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Measures and prints."""
+    """Measure and print."""
     model, reader = open_model(options)
     propensities = None
     if options.train is not None:
@@ -66,27 +68,27 @@ def run(options: argparse.Namespace) -> int:
 
 @dataclass
 class Measures:
-    """What was measured."""
+    """Results of an evaluation."""
 
     n_examples: int
     cuts: list[int]
-    #: P@k, nDCG@k and so on, by name.
+    #: P@k, nDCG@k and the other measures, by name.
     ranking: dict[str, float]
-    #: Predicting and, for texts, counting their words.
+    #: Time of prediction and, for texts, of feature extraction.
     seconds: float
 
     @property
     def error(self) -> float:
-        """The share of rows whose best label is wrong."""
+        """Return the share of rows whose best label is wrong."""
         return 1 - self.ranking["P@1"]
 
 
 def measure(
     model: Model, reader: Reader, propensities: tuple[list[float], float] | None = None
 ) -> Measures:
-    """The measures of ``model`` on ``reader``, for which it has been prepared, in constant memory.
+    """Measure ``model`` on a ``reader`` prepared for it, in constant memory.
 
-    ``propensities``: of each class, and of a label that never occurred in training.
+    ``propensities`` holds those of each class and that of a label unseen in training.
     """
     learner = model.learner
     sets = learner._y_form != "labels"
@@ -113,10 +115,10 @@ def measure(
 
 
 def _propensities(reader: Reader, model: Model) -> tuple[list[float], float]:
-    """Those of the labels of a training file, whose features do not matter."""
+    """Return the propensities of the labels in a training file, ignoring its features."""
     classes, sets = model.learner.classes_, model.learner._y_form != "labels"
     n, n_classes = 0, len(classes)
-    # The last one, of a label that never occurs, stays 0.
+    # The last count stands for a label that never occurs and stays 0.
     counts = np.zeros(n_classes + 1, np.int64)
     for _, batch in reader.numbered(sets):
         true = as_sets(reader, batch, classes)

@@ -3,10 +3,10 @@
 Texts (a table with a column text, or fastText's format) train a TextClassifier: words become
 features, and --learner auto chooses the learner. Numbers need --learner.
 
-Online learners with --passes 1, and from stdin, are streamed: memory is that of the model and
-a few batches, examples are learned in the order of the file. (Shuffle files that are sorted by
-label.) Otherwise the whole file is loaded, and shuffled in every pass. Texts are streamed if,
-besides, words are hashed: --set n_bits=20.
+Online learners with --passes 1 or from stdin are streamed: memory holds the model and a few
+batches, and examples are learned in the order of the file. (Shuffle files that are sorted by
+label.) Otherwise the whole file is loaded, and shuffled in every pass. Texts are streamed only
+if words are hashed as well: --set n_bits=20.
 
 examples:
   xmtree fit reviews.csv -o model.xmtree
@@ -34,26 +34,26 @@ from xmtree.cli.formats.reader import Reader, Sets, lines
 from xmtree.cli.options import add_data, add_unknown_features, add_work, at_least
 from xmtree.cli.trained import Model, learner_of
 
-#: Bytes of a model file from which ``fit`` says how to have a smaller one.
+#: Size in bytes of a model file from which ``fit`` suggests how to make it smaller.
 _LARGE = 100_000_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``xmtree fit``."""
+    """Add the options of ``xmtree fit``."""
     group = add_data(parser)
     add_unknown_features(group, "--continue and --valid: features")
     group.add_argument(
         "--labels",
         choices=["auto", "one", "sets"],
         default="auto",
-        help="one label per row, or sets; auto reads the file; for stdin it is one, but for XMC "
-        "what the first batch shows",
+        help="one label per row, or label sets; auto (default) decides by the file, for XMC from "
+        "stdin by its first batch, and for other formats from stdin is one",
     )
     group.add_argument(
         "--n-features",
         type=at_least(1),
         metavar="D",
-        help="svmlight: number of columns, by default as many as occur",
+        help="svmlight: number of columns (default: as many as DATA has)",
     )
     given = group.add_mutually_exclusive_group()
     given.add_argument(
@@ -65,7 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--learner",
         choices=["auto", *sorted(models.names())],
-        help="which learner; texts: by default auto, which chooses by the number of labels",
+        help="the learner; for texts auto (default) chooses by the number of labels",
     )
     parser.add_argument("-o", "--output", required=True, metavar="MODEL", help="file to write")
     parser.add_argument(
@@ -73,13 +73,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="start",
         metavar="MODEL",
         help="train this model further instead of a new one, in the order of DATA; it must be "
-        "online, and the labels must be among its own",
+        "online, and DATA must not have labels that it does not know",
     )
     parser.add_argument(
         "--valid", metavar="FILE", help="report the error on this file after training"
     )
     parser.add_argument(
-        "--compact", action="store_true", help="write the model for prediction only: a small file"
+        "--compact", action="store_true", help="write a small file, for prediction only"
     )
     parser.add_argument(
         "--passes", type=at_least(1), metavar="N", help="passes over DATA (n_passes)"
@@ -89,22 +89,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="key=value",
-        help="a parameter of the learner, or of TextClassifier for texts, as its constructor has "
-        "it; may be repeated",
+        help="a constructor parameter of the learner, or of TextClassifier for texts; may be "
+        "repeated",
     )
     parser.add_argument("--seed", type=int, metavar="N", help="random_state (default 0)")
     add_work(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Trains, saves, and reports in one line."""
+    """Train, save, and report in one line."""
     ignores = options.unknown_features == "ignore"
     if ignores and not (options.start or options.valid):
-        raise WrongUsage("--unknown-features is for --continue and --valid")
+        raise WrongUsage("--unknown-features needs --continue or --valid")
     if options.data == "-" and options.passes not in (None, 1):
         raise WrongUsage("stdin can be read only once; leave --passes out or use a file")
     if options.start is None:
-        # A named learner reads XMC.
+        # Stdin is XMC text for a named learner.
         on_stdin = None if options.learner in (None, "auto") else "xmc"
         reader = open_reader(options.data, options, on_stdin=on_stdin)
         estimator = _new_estimator(reader, options)
@@ -116,7 +116,9 @@ def run(options: argparse.Namespace) -> int:
     _check_output(options.output)
     valid = None if options.valid is None else open_reader(options.valid, options, strict=False)
     if valid is not None and valid.kind != reader.kind:
-        raise WrongUsage(f"{reader.shown_name} holds {reader.kind}, {valid.path} {valid.kind}")
+        raise WrongUsage(
+            f"{reader.shown_name} holds {reader.kind}, but {valid.path} holds {valid.kind}"
+        )
     began = time.perf_counter()
     how = "done"
     verbose = int(options.progress != "none")
@@ -127,7 +129,7 @@ def run(options: argparse.Namespace) -> int:
             else:
                 training.learn_on(model, reader, options.passes or 1, verbose)
     except KeyboardInterrupt:
-        # An online learner keeps what it has learned so far.
+        # An online learner keeps the examples learned so far.
         if not estimator.__sklearn_is_fitted__():
             raise
         how = "stopped early"
@@ -144,20 +146,20 @@ def run(options: argparse.Namespace) -> int:
         parts.append(f"error {found.error:.4f}{''.join(more)} on {options.valid}")
     if reader.unused:
         shown = ", ".join(map(repr, reader.unused))
-        print(f"{reader.shown_name}: columns that were not used: {shown}", file=sys.stderr)
+        print(f"{reader.shown_name}: unused columns: {shown}", file=sys.stderr)
     print(f"{options.output}: {', '.join(parts)}, {how} in {seconds:.1f} s", file=sys.stderr)
     size = os.path.getsize(options.output)
     if size >= _LARGE and not options.compact and getattr(estimator, "prune", 0) is None:
         print(
-            f"{options.output}: {size / 1e6:.0f} MB; --set prune=0.03 keeps large weights only, "
-            "--compact half of the bits of each",
+            f"{options.output}: {size / 1e6:.0f} MB; --set prune=0.03 keeps only large weights, "
+            "--compact stores half the bits of each",
             file=sys.stderr,
         )
     return 0 if how == "done" else 1
 
 
 def _new_estimator(reader: Reader, options: argparse.Namespace) -> Any:
-    """An estimator of the options, for the kind of data that there is."""
+    """Return an untrained estimator for the options and the kind of data."""
     name = options.learner or "auto"
     fixed = {
         "random_state": 0 if options.seed is None else options.seed,
@@ -167,32 +169,32 @@ def _new_estimator(reader: Reader, options: argparse.Namespace) -> Any:
     if reader.kind == "texts":
         return models.for_texts(name, options.set, options.passes, **fixed)
     if name == "auto":
-        # Tells of columns that hold no numbers, if there are any.
+        # Reading a batch first reports columns that do not hold numbers.
         next(reader.batches(), None)
     return models.for_numbers(name, options.set, n_passes=options.passes, **fixed)
 
 
 def _check_continued(model: Model, reader: Reader, options: argparse.Namespace) -> None:
-    """Refuses a model that cannot be trained further, and prepares one that can."""
+    """Refuse a model that cannot be trained further, and prepare one that can."""
     for name in ("learner", "set", "seed", "n_labels", "classes", "n_features"):
         if getattr(options, name) not in (None, []):
             raise WrongUsage(
-                f"--{name.replace('_', '-')} cannot change with --continue: the model has its own"
+                f"--{name.replace('_', '-')} cannot be given with --continue: the model has its own"
             )
     if not hasattr(model.estimator, "partial_fit"):
         raise WrongUsage(
-            f"--continue: {type(model.learner).__name__}, the model in {options.start}, is not "
-            "online; train it again on all data"
+            f"--continue: {options.start} holds a {type(model.learner).__name__}, which is not "
+            "an online learner; train it again on all data"
         )
     if getattr(model.learner, "prune", None) is not None:
         raise WrongUsage(
-            f"--continue: {options.start} keeps only its large weights (prune), as --learner auto "
-            "has it; a model trained with --learner oaa can learn on"
+            f"--continue: {options.start} keeps only large weights (prune, the default of "
+            "--learner auto); a model trained with --learner oaa can be trained further"
         )
     sets = model.learner._y_form != "labels"
     if options.labels != "auto" and (options.labels == "sets") != sets:
         raise WrongUsage(
-            f"--labels {options.labels}: {options.start} has learned "
+            f"--labels {options.labels}: {options.start} was trained on "
             f"{'label sets' if sets else 'one label per row'}"
         )
     if options.jobs is not None:
@@ -201,7 +203,7 @@ def _check_continued(model: Model, reader: Reader, options: argparse.Namespace) 
 
 
 def _train(estimator: Any, reader: Reader, options: argparse.Namespace, verbose: int) -> None:
-    """Trains a new estimator: the whole file at once, or batch after batch."""
+    """Train a new estimator on the whole file at once or batch by batch."""
     is_text = isinstance(estimator, TextClassifier)
     learner = estimator.learner if is_text else estimator
     learns_sets = learner == "auto" if isinstance(learner, str) else learner._multilabel
@@ -220,8 +222,8 @@ def _train(estimator: Any, reader: Reader, options: argparse.Namespace, verbose:
         streams = streams and (reader.is_stdin or getattr(estimator, "n_passes", None) == 1)
     if given is not None and not (reader.is_stdin and streams and reader.name != "xmc"):
         raise WrongUsage(
-            "--n-labels and --classes are for what is streamed from stdin and does not say "
-            "which labels there are"
+            "--n-labels and --classes are only for online learners that read stdin, in formats "
+            "other than xmc"
         )
     if not is_text:
         if streams:
@@ -236,39 +238,36 @@ def _train(estimator: Any, reader: Reader, options: argparse.Namespace, verbose:
 
 
 def _given_labels(options: argparse.Namespace) -> list[Any] | None:
-    """The labels of --n-labels or --classes."""
+    """Return the labels of --n-labels or --classes."""
     if options.n_labels is not None:
         return list(map(str, range(options.n_labels)))
     if options.classes is None:
         return None
     found = [line for line in lines(options.classes, options.classes) if line]
     if not found:
-        raise ValueError(f"--classes: {options.classes} names no label")
+        raise ValueError(f"--classes: {options.classes} holds no labels")
     return found
 
 
 def _check_stream(learner: OnlineLearner, reader: Reader, options: argparse.Namespace) -> None:
-    """Refuses what a stream does not allow, and names all that is missing at once."""
+    """Refuse settings that a stream does not allow, and name all missing ones at once."""
     if learner.class_weight == "balanced":
         raise WrongUsage(
-            "class_weight=balanced counts the labels before learning, which a stream does not "
-            "allow; read a file, with --passes 2 or more, or give the weights of labels: "
+            "class_weight=balanced needs label counts before training, which a stream does not "
+            "have; use a file with --passes 2 or more, or give the weights of labels: "
             """--set 'class_weight={"3": 10}'"""
         )
     if not reader.is_stdin:
         return
     missing = reader.missing_on_stdin(options, training.hashes(learner))
     if missing:
-        raise WrongUsage(
-            f"{reader.name} from stdin does not say all that must be known before; "
-            f"give {' and '.join(missing)}"
-        )
+        raise WrongUsage(f"{reader.name} from stdin needs {' and '.join(missing)}")
 
 
 def _check_output(path: str) -> None:
-    """Refuses an output that cannot be written, before anything is trained."""
+    """Refuse an output that cannot be written, before training."""
     if path == "-":
-        raise WrongUsage("-o: a model cannot go to standard output; name a file")
+        raise WrongUsage("-o: a model cannot be written to stdout; name a file")
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), folder)
@@ -279,7 +278,7 @@ def _check_output(path: str) -> None:
 
 
 def _summary(estimator: Any) -> list[str]:
-    """What was trained, in a few words each."""
+    """Return a summary of the trained model, as short phrases."""
     learner = learner_of(estimator)
     features = "hashed" if learner._takes_any_width() else learner.n_features_in_
     parts = [f"{len(learner.classes_)} labels", f"{features} features"]

@@ -1,4 +1,4 @@
-"""Show what is in a model file.
+"""Show the contents of a model file.
 
 Prints parameters, sizes and, for trees, node statistics and the upper part of
 the tree, which --plot also draws.
@@ -25,21 +25,21 @@ from xmtree.cli.errors import WrongUsage
 from xmtree.cli.options import at_least
 from xmtree.cli.trained import Model
 
-#: A tree's arrays that its drawing shows, or that do not have one entry per node.
+#: Arrays of a tree that the listing already shows, or that do not have one entry per node.
 _NOT_LISTED = {"parent", "children", "depth", "candidates", "candidate_counts"}
 _NOT_LISTED |= {"category_starts", "categories"}
 _NOT_LISTED |= {"vote_starts", "vote_classes", "votes", "other_votes"}
 
-#: Names of labels and features in a line.
+#: Largest number of label or feature names in a line.
 _MOST_NAMES = 8
 
-#: Trees of which a line is printed.
+#: Largest number of trees that get a line.
 _MOST_TREES = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``xmtree inspect``."""
-    parser.add_argument("model", metavar="MODEL", help="a file of xmtree fit or of save()")
+    """Add the options of ``xmtree inspect``."""
+    parser.add_argument("model", metavar="MODEL", help="a file written by xmtree fit or save()")
     parser.add_argument(
         "--depth", type=at_least(0), default=3, help="levels of the tree to show (default 3)"
     )
@@ -47,16 +47,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tree", type=int, default=0, metavar="N", help="the tree to show (default 0, the first)"
     )
     parser.add_argument(
-        "--plot", metavar="OUT", help="draw these levels into a file, .svg, .png or .html"
+        "--plot", metavar="OUT", help="draw these levels to a file, .svg, .png or .html"
     )
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the model."""
+    """Print the model."""
     if options.plot and Path(options.plot).suffix not in (".svg", ".png", ".html"):
-        raise WrongUsage(
-            f"--plot takes a name that ends in .svg, .png or .html, got {options.plot}"
-        )
+        raise WrongUsage(f"--plot must end in .svg, .png or .html, got {options.plot}")
     model = Model.load(options.model)
     learner: Any = model.learner
     features = None
@@ -66,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     if options.plot and not trees:
         raise WrongUsage(f"{options.model}: {type(learner).__name__} has no tree to plot")
     if options.tree and not 0 <= options.tree < len(trees):
-        raise WrongUsage(f"--tree must be below the number of trees, {len(trees)}: {options.tree}")
+        raise WrongUsage(f"--tree must be from 0 to {len(trees) - 1}, got {options.tree}")
     size = os.path.getsize(options.model) / 1e6
     around = f"{type(model.estimator).__name__}, " if features is not None else ""
     print(f"{around}{type(learner).__name__}, {size:.2f} MB")
@@ -85,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
     params = learner.get_params(deep=False)
     if features is not None:
         params |= vars(features.settings)
-    # Those it was trained with, as the others may have been changed before it was saved.
+    # Show the parameters of training: others may have been changed before the model was saved.
     for name, value in learner._fitted_params().items():
         if name in params and name not in learner._of_prediction:
             params[name] = value
@@ -112,7 +110,7 @@ def _some(names: Any) -> str:
 
 def _summary(tree: Any, ended: Any) -> str:
     leaves, depth = np.all(tree.children < 0, axis=1), tree.depth
-    # Without statistics (LdSM's, by default) it is not known.
+    # Trees without statistics (LdSM's default) do not know where examples stop.
     stop = f", {np.average(depth, weights=ended):.1f} where examples stop" if ended.sum() else ""
     return (
         f"{int((~leaves).sum())} internal nodes, {int(leaves.sum())} leaves, "
@@ -121,7 +119,7 @@ def _summary(tree: Any, ended: Any) -> str:
 
 
 def _lines(tree: Any, classes: Any, levels: int) -> Iterator[str]:
-    """The upper levels, a line per node, indented."""
+    """Yield the upper levels, an indented line per node."""
     for node, level, goes_on in upper_nodes(tree, levels):
         kind = "leaf" if np.all(tree.children[node] < 0) else "node"
         more = " ..." if goes_on else ""
@@ -129,7 +127,7 @@ def _lines(tree: Any, classes: Any, levels: int) -> Iterator[str]:
 
 
 def _statistics(tree: Any, classes: Any, node: int) -> str:
-    """The statistics of a node, as text."""
+    """Return the statistics of a node as text."""
     found = {
         name: values[node]
         for name, values in tree.items()
@@ -150,8 +148,8 @@ def _short(value: Any) -> str:
 
 
 def _plot(learner: Any, tree: int, levels: int, path: Path) -> None:
-    """Draws the upper levels."""
-    # Imported here, as only this option needs matplotlib.
+    """Draw the upper levels."""
+    # Only this option needs matplotlib.
     try:
         from xmtree.plotting import plot_tree
     except ImportError as error:

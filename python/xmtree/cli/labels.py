@@ -1,4 +1,4 @@
-"""Labels of batches in the form that a learner takes, or as sets of a model's labels."""
+"""Labels of batches as learners take them, or as sets of a model's labels."""
 
 import re
 from dataclasses import dataclass
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from xmtree._labels.forms import as_label_lists, kind_of, label_array, positions, row_sets
 from xmtree.cli.formats.reader import Batch, Labels, Reader, Sets
 
-#: An integer as Python writes it: 007 is a name.
+#: An integer as Python writes it; 007 remains a string.
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
-#: Labels of a header that are believed before any of them has come.
+#: Largest number of labels in a stream's header that is believed before the labels are seen.
 _MOST_ANNOUNCED = 10_000_000
 
 
 def target(reader: Reader, batch: Batch, sets: Sets) -> Any:
-    """All labels of a file as ``fit`` takes them."""
+    """Return all labels of a file as ``fit`` takes them."""
     labels = reader.labels_of(batch)
     flat = labels.flat
     if not len(flat) and labels.announced is None:
@@ -33,22 +33,22 @@ def target(reader: Reader, batch: Batch, sets: Sets) -> Any:
 
 
 def are_sets(reader: Reader, labels: Labels) -> bool:
-    """Whether rows have any number of labels, as far as these show."""
+    """Return whether these labels show that rows have any number of them."""
     fewest = 0 if reader.has_one_label_each else 1
     return bool(np.any((labels.lengths > 1) | (labels.lengths < fewest)))
 
 
 @dataclass
 class Vocabulary:
-    """The labels that a stream may hold, and whether rows have sets of them."""
+    """The labels that may occur in a stream, and whether rows have label sets."""
 
     classes: NDArray[Any]
     sets: bool
-    #: Whether labels are integers and come as text.
+    #: Whether labels are integers that are read as text.
     converts: bool = False
 
     def target(self, reader: Reader, batch: Batch, first_row: int) -> Any:
-        """The labels of a batch as ``partial_fit`` takes them."""
+        """Return the labels of a batch as ``partial_fit`` takes them."""
         labels = reader.labels_of(batch)
         flat = labels.flat
         if self.converts:
@@ -61,31 +61,31 @@ class Vocabulary:
         numbers = positions(flat, self.classes)
         if np.any(numbers < 0):
             unknown = flat[np.argmax(numbers < 0)]
-            raise ValueError(f"{reader.shown_name}: label {unknown} is none of the model's labels")
+            raise ValueError(f"{reader.shown_name}: the model has no label {unknown}")
         return row_sets(numbers, labels.lengths, len(self.classes))
 
     @staticmethod
     def of_model(learner: Any, reader: Reader) -> "Vocabulary":
-        """That of a trained learner, which learns on."""
+        """Return the vocabulary of a trained learner, to train it further."""
         converts = reader.untyped_labels and learner.classes_.dtype.kind in "iu"
         return Vocabulary(learner.classes_, learner._y_form != "labels", converts)
 
     @staticmethod
     def announced(reader: Reader, first: Batch, sets: Sets) -> "Vocabulary":
-        """All labels that the header of a file announces, of which this is the first batch."""
+        """Return the labels announced by the header of a file, given its first batch."""
         labels = reader.labels_of(first)
         n_labels = labels.announced or 0
         if n_labels > _MOST_ANNOUNCED:
             raise ValueError(
-                f"{reader.shown_name}: the header announces {n_labels} labels, and from stdin at "
-                f"most {_MOST_ANNOUNCED} can be taken; a file is read for those that occur"
+                f"{reader.shown_name}: the header announces {n_labels} labels, but stdin allows "
+                f"at most {_MOST_ANNOUNCED}; use a file, where only labels that occur count"
             )
         has_sets = are_sets(reader, labels) if sets == "auto" else sets
         return Vocabulary(np.arange(n_labels), has_sets)
 
     @staticmethod
     def named(reader: Reader, labels: list[Any], sets: bool) -> "Vocabulary":
-        """The vocabulary of these labels."""
+        """Return the vocabulary of these labels."""
         if _are_integers(labels):
             classes = np.unique([int(label) for label in labels])
             return Vocabulary(classes, sets, reader.untyped_labels)
@@ -93,10 +93,10 @@ class Vocabulary:
 
 
 def as_sets(reader: Reader, batch: Batch, classes: NDArray[Any]) -> Any:
-    """Labels of a batch as a CSR indicator of the ``classes``.
+    """Return the labels of a batch as a CSR indicator of the ``classes``.
 
-    Labels that the model does not know have columns from ``len(classes)`` on, which are never
-    predicted: each counts as a label that was missed.
+    Labels unknown to the model have columns from ``len(classes)`` on, which are never predicted,
+    so that each counts as missed.
     """
     labels = reader.labels_of(batch)
     flat, lengths = labels.flat, labels.lengths
@@ -107,12 +107,12 @@ def as_sets(reader: Reader, batch: Batch, classes: NDArray[Any]) -> Any:
         flat = label_array(flat, reader.shown_name) if flat else classes[:0]
     if len(flat) and kind_of(flat) != kind_of(classes):
         raise ValueError(
-            f"the model's labels are {classes.dtype} ({classes.tolist()[0]!r}, ...), "
-            f"those of {reader.shown_name} are {'numbers' if names else 'names'} "
-            f"({flat.tolist()[0]!r}, ...); they cannot be compared"
+            f"the model's labels are {classes.dtype} ({classes.tolist()[0]!r}, ...) and cannot "
+            f"be compared with those of {reader.shown_name}, which are "
+            f"{'numbers' if names else 'strings'} ({flat.tolist()[0]!r}, ...)"
         )
     at = positions(flat, classes)
-    # Any number will do that the row does not have yet.
+    # An unknown label gets any column that its row does not use yet.
     within = np.arange(len(flat)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     numbers = np.where(at >= 0, at, len(classes) + within)
     sets = row_sets(numbers, lengths, len(classes) + int(lengths.max(initial=0)))
@@ -121,12 +121,12 @@ def as_sets(reader: Reader, batch: Batch, classes: NDArray[Any]) -> Any:
 
 
 def _are_integers(labels: Any) -> bool:
-    """Whether all ``labels``, as they were read, are text that is an integer."""
+    """Return whether all ``labels`` are strings that hold an integer."""
     return all(isinstance(label, str) and _INTEGER.fullmatch(label) for label in labels)
 
 
 def _sets(flat: Any, labels: Labels) -> Any:
-    """Label sets as an indicator where the number of labels is known, else as lists."""
+    """Return label sets as an indicator if the number of labels is known, else as lists."""
     if labels.announced is not None:
         return row_sets(flat, labels.lengths, labels.announced)
     ends = np.cumsum(labels.lengths).tolist()
@@ -138,8 +138,8 @@ def _check_one_each(reader: Reader, batch: Batch, labels: Labels, first_row: int
     if len(wrong):
         row = int(wrong[0])
         raise ValueError(
-            f"{reader.place(batch, row, first_row)}: {labels.lengths[row]} labels; exactly one per "
-            "row is learned here (ldsm and oaa also learn label sets: --labels sets)"
+            f"{reader.place(batch, row, first_row)}: {labels.lengths[row]} labels, expected "
+            "exactly one per row (ldsm and oaa also learn label sets: --labels sets)"
         )
 
 
@@ -147,6 +147,6 @@ def _integer(reader: Reader, label: str) -> int:
     if _INTEGER.fullmatch(label):
         return int(label)
     raise ValueError(
-        f"{reader.shown_name}: the label {label!r} is no integer, as all labels that are "
-        "known; they cannot be compared"
+        f"{reader.shown_name}: the label {label!r} is not an integer, but all known labels are, "
+        "so it cannot be compared with them"
     )

@@ -1,4 +1,4 @@
-"""Estimators by the names of the command line, and settings as text."""
+"""Estimators by their command-line names, and parsing of ``--set``."""
 
 import difflib
 import json
@@ -14,17 +14,17 @@ T = TypeVar("T")
 
 
 def names() -> dict[str, type[Learner]]:
-    """Every learner of the package by its short name."""
+    """Return every learner of the package by its short name."""
     own = [learner for learner in LEARNERS.values() if "_short_name" in vars(learner)]
     return {learner._short_name: learner for learner in own}
 
 
 def for_numbers(name: str, settings: list[str], **fixed: Any) -> Learner:
-    """The learner ``name`` with ``key=value`` settings, and those of ``fixed`` that it has."""
+    """Return the learner ``name`` with ``key=value`` settings and any of ``fixed`` it has."""
     if name == "auto":
         raise WrongUsage(
-            f"DATA holds numbers, for which the learner must be named: --learner "
-            f"{', '.join(sorted(names()))}; texts would be in a column text (or --text-column)"
+            "DATA holds numbers, which need a named --learner: "
+            f"{', '.join(sorted(names()))}; texts must be in a column text or --text-column"
         )
     cls = names()[name]
     known = sorted(cls._get_param_names())
@@ -39,7 +39,7 @@ def for_numbers(name: str, settings: list[str], **fixed: Any) -> Learner:
 
 
 def for_texts(name: str, settings: list[str], n_passes: int | None, **fixed: Any) -> TextClassifier:
-    """A text classifier around the learner ``name``; settings are its own, or the learner's."""
+    """Return a text classifier around the learner ``name``; settings may be of either."""
     own = sorted(set(TextClassifier._get_param_names()) - {"learner"})
     of_learner: list[str] = []
     params = {key: value for key, value in fixed.items() if value is not None}
@@ -54,8 +54,8 @@ def for_texts(name: str, settings: list[str], n_passes: int | None, **fixed: Any
             of_learner.append(setting)
         elif name == "auto" and any(key in cls._get_param_names() for cls in names().values()):
             raise WrongUsage(
-                f"--set {key}: a parameter of a learner, and auto may choose one without it; name "
-                "a learner that has it by --learner"
+                f"--set {key}: a parameter of a learner, which --learner auto may not choose; "
+                "name a learner that has it"
             )
         else:
             what = "texts" if name == "auto" else f"texts with --learner {name}"
@@ -63,7 +63,7 @@ def for_texts(name: str, settings: list[str], n_passes: int | None, **fixed: Any
     if name != "auto":
         params["learner"] = for_numbers(name, of_learner, n_passes=n_passes)
     elif n_passes not in (None, 1):
-        raise WrongUsage("--learner auto chooses the passes itself; name a learner for --passes")
+        raise WrongUsage("--passes needs a named --learner, as auto chooses the passes itself")
     return _checked(TextClassifier, params)
 
 
@@ -76,12 +76,12 @@ def _pair(setting: str) -> tuple[str, str]:
 
 def _unknown(what: str, key: str, known: list[str]) -> WrongUsage:
     close = difflib.get_close_matches(key, known, 1)
-    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+    hint = f"did you mean {close[0]}?" if close else f"allowed are {', '.join(known)}"
     return WrongUsage(f"no parameter {key!r} for {what}; {hint}")
 
 
 def _checked(cls: type[T], params: dict[str, Any]) -> T:
-    """A new estimator, whose parameters are refused here where they cannot be used."""
+    """Return a new estimator, or raise WrongUsage if a parameter is invalid."""
     estimator = cls(**params)
     try:
         validate_params(estimator)
@@ -91,7 +91,7 @@ def _checked(cls: type[T], params: dict[str, Any]) -> T:
 
 
 def _value(cls: Any, key: str, text: str) -> Any:
-    """What ``text`` stands for; a word that the parameter knows, often "none", is that word."""
+    """Return the value of ``text``, or ``text`` itself if it is an option of the parameter."""
     checks = cls._parameter_constraints[key]
     if any(isinstance(check, StrOptions) and text in check.options for check in checks):
         return text
@@ -99,9 +99,9 @@ def _value(cls: Any, key: str, text: str) -> Any:
 
 
 def _value_of(text: str) -> Any:
-    """None, true, false, numbers and JSON as themselves, all else as text.
+    """Parse none, true, false, numbers and JSON; return any other text as it is.
 
-    Keys of an object are read alike: in ``class_weight={"3": 2}`` the label is a number.
+    Keys of an object are parsed too: in ``class_weight={"3": 2}`` the label is a number.
     """
     words = {"none": None, "true": True, "false": False}
     if text.lower() in words:

@@ -2,9 +2,9 @@
 
 Text output has a line per row, "label:score label:score ...", best first;
 --json writes {"labels": [...], "scores": [...]} per row, which also suits labels
-with spaces. Rows come out in the order they went in, in constant memory.
---scores probability writes probabilities instead of the learner's own scores. --threshold leaves
-out labels with lower scores; a row can then have none.
+with spaces. Rows keep their order; memory is constant. --scores probability
+writes probabilities instead of the learner's own scores. --threshold leaves out
+labels with lower scores, so that a row may have none.
 
 examples:
   xmtree predict model.xmtree test.txt.xz -k 1
@@ -27,16 +27,16 @@ from xmtree.cli.trained import open_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of ``xmtree predict``."""
+    """Add the options of ``xmtree predict``."""
     add_model(parser)
     parser.add_argument(
-        "-k", type=at_least(1), default=5, help="labels per row at most (default 5)"
+        "-k", type=at_least(1), default=5, help="number of labels per row (default 5)"
     )
     parser.add_argument(
         "--scores",
         choices=["raw", "probability"],
         default="raw",
-        help="what is written beside labels: what the learner ranks them by (default), or "
+        help="scores beside the labels: raw, by which the learner ranks them (default), or "
         "probabilities",
     )
     parser.add_argument(
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=-math.inf,
         metavar="T",
-        help="only labels whose score is at least T",
+        help="write only labels whose score is at least T",
     )
     parser.add_argument(
         "-o", "--output", default="-", metavar="OUT", help="file to write; - is stdout (default)"
@@ -53,13 +53,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Predicts batch by batch."""
+    """Predict batch by batch."""
     if math.isnan(options.threshold):
         raise WrongUsage("--threshold must be a number, got nan")
     if options.output.lower().endswith((".csv", ".tsv", ".parquet")):
         raise WrongUsage(
-            f"-o {options.output}: predict writes lines of text, label:score, or JSON lines with "
-            "--json, and no tables; choose another ending"
+            f"-o {options.output}: predict writes lines of text, label:score, or with --json JSON "
+            "lines, not tables; choose another extension"
         )
     model, reader = open_model(options)
     write = _json_line if options.json else _text_line
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _rows(labels: Any, scores: Any, threshold: float) -> Iterator[tuple[list[Any], list[float]]]:
-    """Labels and scores of each row, those that there are and reach the threshold."""
+    """Yield the labels and scores of each row that exist and reach the threshold."""
     counts = ((scores > -math.inf) & (scores >= threshold)).sum(axis=1).tolist()
     for row, values, n in zip(labels.tolist(), scores.tolist(), counts, strict=True):
         yield row[:n], values[:n]

@@ -1,4 +1,4 @@
-"""Trained models, and rows of any format as what a model takes."""
+"""Trained models, and the conversion of rows of any format into a model's input."""
 
 import argparse
 from dataclasses import dataclass
@@ -22,18 +22,18 @@ from xmtree.cli.formats.reader import Batch, Reader
 class Model:
     """A trained estimator."""
 
-    #: What messages call it.
+    #: Name in messages.
     name: str
     estimator: Any
-    #: The number of each feature's name; None where features have no names.
+    #: Column of each feature name; None if features have no names.
     numbers: dict[str, int] | None
-    #: Whether features that it does not have are left out, and not refused.
+    #: Whether unknown features are left out instead of raising an error.
     ignores_unknown: bool
 
     @staticmethod
     def of(name: str, estimator: Any, ignores_unknown: bool = False) -> "Model":
-        """A model whose columns are matched by name here."""
-        # Without them in the learner, scikit-learn does not expect data frames.
+        """Return a model whose columns are matched by name here."""
+        # A learner with names would make scikit-learn expect data frames.
         learner: Any = learner_of(estimator)
         numbers = None
         if hasattr(learner, "feature_names_in_"):
@@ -43,43 +43,43 @@ class Model:
 
     @staticmethod
     def load(path: str, ignores_unknown: bool = False) -> "Model":
-        """The model in a file."""
+        """Load the model in a file."""
         estimator = xmtree.load(path)
         if not isinstance(estimator, Learner | TextClassifier):
             raise WrongUsage(
-                f"{type(estimator).__name__}, the model in {path}, is for Python, by xmtree.load; "
-                "commands apply classifiers of xmtree"
+                f"{path} holds a {type(estimator).__name__}; commands accept xmtree classifiers, "
+                "other models can be used from Python by xmtree.load"
             )
         return Model.of(path, estimator, ignores_unknown)
 
     @property
     def learner(self) -> Any:
-        """The learner itself, which takes numbers."""
+        """Return the learner itself, which takes numbers."""
         return learner_of(self.estimator)
 
     @property
     def takes(self) -> str:
-        """The kind of rows."""
+        """Return the kind of rows that the model takes, texts or numbers."""
         return "texts" if isinstance(self.estimator, TextClassifier) else "numbers"
 
     def open(self, path: str, options: argparse.Namespace) -> Reader:
-        """The reader of a file that this is applied to."""
+        """Open a file that the model is applied to."""
         on_stdin = "text" if self.takes == "texts" else "xmc"
         remembered = self.learner._table_options
         return open_reader(path, options, on_stdin=on_stdin, remembered=remembered)
 
     def prepare(self, reader: Reader, ignores_unknown: bool | None = None) -> None:
-        """Called before this is applied to the rows of ``reader``."""
+        """Prepare ``reader`` for this model and check that it holds rows of its kind."""
         if reader.kind != self.takes:
             raise WrongUsage(
-                f"{type(self.estimator).__name__}, the model in {self.name}, was trained on "
-                f"{self.takes}; {reader.shown_name} holds {reader.kind}"
+                f"{self.name} holds a {type(self.estimator).__name__} trained on {self.takes}, "
+                f"but {reader.shown_name} holds {reader.kind}"
             )
         ignores = self.ignores_unknown if ignores_unknown is None else ignores_unknown
         reader.prepare_for(self.learner._index_base, self.numbers, ignores)
 
     def rows(self, batch: Batch, reader: Reader, first_row: int) -> Any:
-        """The rows of a batch as a matrix for the learner."""
+        """Return the rows of a batch as a matrix for the learner."""
         if self.takes == "texts":
             return self.estimator._rows(batch.rows)
         learner = self.learner
@@ -88,7 +88,7 @@ class Model:
             return self._named(batch, reader, first_row)
         if learner._hashes_names:
             raise WrongUsage(
-                f"{self.name} was trained on hashed names of features, as VW text has them; "
+                f"{self.name} was trained on hashed names of features (VW text), but "
                 f"{reader.shown_name} has columns"
             )
         if batch.columns is not None and self.numbers is not None:
@@ -97,9 +97,9 @@ class Model:
         if learner._takes_any_width() or X.shape[1] <= width:
             return X
         if not self.ignores_unknown:
-            told = reader.beyond(X, width, first_row)
-            if told is not None:
-                raise ValueError(told)
+            message = reader.beyond(X, width, first_row)
+            if message is not None:
+                raise ValueError(message)
         if isinstance(X, np.ndarray):
             return np.ascontiguousarray(X[:, :width])
         X.resize(X.shape[0], width)
@@ -110,7 +110,7 @@ class Model:
             return hashed_columns(batch)
         if self.numbers is None:
             raise WrongUsage(
-                f"{self.name} was trained on columns without names; the features of "
+                f"{self.name} was trained on columns without names, but the features of "
                 f"{reader.shown_name} have names"
             )
         for at, row in enumerate(batch.rows if not self.ignores_unknown else ()):
@@ -118,17 +118,17 @@ class Model:
             if unknown is not None:
                 raise ValueError(
                     f"{reader.place(batch, at, first_row)}: the model has no feature "
-                    f"{unknown!r}; --unknown-features ignore leaves such features out"
+                    f"{unknown!r}; --unknown-features ignore leaves out such features"
                 )
         return numbered_columns(batch, self.numbers, grow=False)
 
     def _places(self, names: list[str], reader: Reader) -> list[int]:
-        """Where the model's columns are among those of a table, which has no others."""
+        """Return the index of each of the model's columns in a table, which has no others."""
         numbers = self.numbers or {}
         places = {name: at for at, name in enumerate(names)}
         lacking = next((name for name in numbers if name not in places), None)
         if lacking is not None:
-            raise ValueError(f"{reader.shown_name} lacks the column {lacking!r} of the model")
+            raise ValueError(f"{reader.shown_name} lacks the model's column {lacking!r}")
         unknown = next((name for name in names if name not in numbers), None)
         if unknown is not None:
             raise ValueError(
@@ -139,12 +139,12 @@ class Model:
 
 
 def learner_of(estimator: Any) -> Any:
-    """The learner that takes numbers: of a text classifier the one inside."""
+    """Return the learner that takes numbers, for a text classifier the one inside."""
     return estimator.learner_ if isinstance(estimator, TextClassifier) else estimator
 
 
 def open_model(options: argparse.Namespace) -> tuple[Model, Reader]:
-    """The model of the options, and the file that it is applied to."""
+    """Load the model of the options and open the file that it is applied to."""
     model = Model.load(options.model, options.unknown_features == "ignore")
     model.learner.set_params(n_jobs=options.jobs)
     reader = model.open(options.data, options)
@@ -153,15 +153,16 @@ def open_model(options: argparse.Namespace) -> tuple[Model, Reader]:
 
 
 def hashed_columns(batch: Batch) -> Any:
-    """Features that have names, in columns by a hash of the names, among so many that learners
-    fold them (``n_bits``)."""
+    """Return named features as a matrix with hashed columns, wide enough for ``n_bits``."""
     hasher = FeatureHasher(MAX_FEATURES, dtype=np.float32, alternate_sign=False)
     return hasher.transform(batch.rows)
 
 
 def numbered_columns(batch: Batch, numbers: dict[str, int], *, grow: bool) -> Any:
-    """Features that have names, in columns by the number of each name; with ``grow`` new names
-    get the next numbers, else they are left out."""
+    """Return named features as a matrix, with the column of each name in ``numbers``.
+
+    With ``grow`` a new name gets the next column; otherwise it is left out.
+    """
     names = chain.from_iterable(batch.rows)
     if grow:
         columns = [numbers.setdefault(name, len(numbers)) for name in names]

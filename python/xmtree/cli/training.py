@@ -1,4 +1,4 @@
-"""Training on a reader: the whole file at once, or batch after batch."""
+"""Training on a reader: the whole file at once or batch by batch."""
 
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -17,7 +17,7 @@ from xmtree.cli.trained import Model, hashed_columns, learner_of, numbered_colum
 
 
 def fit_whole(estimator: Any, reader: Reader, sets: Sets) -> None:
-    """Loads all examples and fits the estimator on them."""
+    """Load all examples and fit the estimator on them."""
     numbers: dict[str, int] = {}
 
     def of_names(batch: Batch) -> Any:
@@ -31,12 +31,12 @@ def fit_whole(estimator: Any, reader: Reader, sets: Sets) -> None:
     try:
         estimator.fit(batch.rows, y, sample_weight=_weights(batch))
     finally:
-        # Also where Ctrl-C has stopped it.
+        # Ctrl-C may leave a fitted model, which needs its names too.
         _set_names(estimator, list(numbers) if numbers else batch.columns)
 
 
 def hashes(estimator: Any) -> bool:
-    """Whether an estimator that is not trained yet will hash its features."""
+    """Return whether an untrained estimator will hash its features."""
     return getattr(estimator, "n_bits", None) is not None
 
 
@@ -48,10 +48,10 @@ def _set_names(estimator: Any, names: list[str] | None) -> None:
 def stream(
     estimator: Any, reader: Reader, sets: Sets, given: list[Any] | None, verbose: int
 ) -> None:
-    """Trains a new online estimator on one batch after the other.
+    """Train a new online estimator batch by batch.
 
-    ``given``: the labels that may occur; None: they are found by reading the file once more, or
-    from stdin are those of the header, which XMC alone has.
+    ``given`` holds the labels that may occur. With None a file is read once more to find them, and
+    stdin takes them from its header, which only XMC has.
     """
     names: list[str] | None = None
     numbers: dict[str, int] | None = None
@@ -85,7 +85,7 @@ def stream(
 
 
 def _scan(reader: Reader, sets: Sets, numbers: dict[str, int] | None) -> Vocabulary:
-    """The labels of a file; names of features are put into ``numbers``."""
+    """Return the labels of a file, and add its feature names to ``numbers``."""
     found: set[Any] = set()
     any_set = False
     for _, batch in reader.numbered(sets):
@@ -101,7 +101,7 @@ def _scan(reader: Reader, sets: Sets, numbers: dict[str, int] | None) -> Vocabul
 
 
 def learn_on(model: Model, reader: Reader, n_passes: int, verbose: int) -> None:
-    """Trains a model further, in the order of the file."""
+    """Train a model further, in the order of the file."""
     vocabulary = Vocabulary.of_model(model.learner, reader)
 
     def rows_of(batch: Batch, first_row: int) -> Any:
@@ -122,9 +122,9 @@ def _learn(
     rows_of: Callable[[Batch, int], Any],
     verbose: int,
 ) -> None:
-    """``rows_of`` makes what the estimator takes of a batch and the number of its first row."""
+    """Train on batches, each converted by ``rows_of``, which also gets its first row's number."""
     n_examples = 0
-    # The estimator's own progress would begin anew with each batch.
+    # The estimator's own progress would restart with each batch.
     own, estimator.verbose = estimator.verbose, 0
     try:
         with progress(verbose, type(estimator).__name__) as report:
@@ -142,6 +142,6 @@ def _learn(
 
 
 def _weights(batch: Batch) -> NDArray[np.float64] | None:
-    """Importances, None where all are 1."""
+    """Return the importances, or None if all are 1."""
     weights = batch.weights
     return None if weights is None or np.all(weights == 1) else weights

@@ -1,4 +1,4 @@
-"""Input formats, all behind :class:`Reader`: which one a file has."""
+"""Input formats, each read by a :class:`Reader`, and the choice of a file's format."""
 
 import argparse
 import os
@@ -13,7 +13,7 @@ from xmtree.cli.formats.reader import Reader, first_line
 from xmtree.cli.formats.tables import CsvReader, JsonLinesReader, ParquetReader, TsvReader
 
 _READERS: Sequence[type[Reader]] = (
-    # Where no name tells the format, the first that takes the first line reads the file.
+    # If the name does not decide, the first that accepts the first line reads the file.
     XmcReader,
     FastTextReader,
     VwReader,
@@ -24,7 +24,7 @@ _READERS: Sequence[type[Reader]] = (
     ParquetReader,
     PlainReader,
 )
-#: Formats by the names that ``--format`` takes.
+#: Readers by their names for ``--format``.
 FORMATS: dict[str, type[Reader]] = {reader.name: reader for reader in _READERS}
 _ANY = f"{', '.join(list(FORMATS)[:-1])} or {list(FORMATS)[-1]}"
 
@@ -39,11 +39,13 @@ def open_reader(
     on_stdin: str | None = None,
     remembered: dict[str, Any] | None = None,
 ) -> Reader:
-    """The reader of ``path``; ``strict``: options of other formats are refused; ``on_stdin``:
-    the format of stdin if no option tells it; ``remembered``: options of the model's own table,
-    for those that are not given."""
+    """Open ``path``.
+
+    ``strict`` refuses options of other formats. ``on_stdin`` is the default format of stdin.
+    ``remembered`` holds the model's own table options, used where none are given.
+    """
     if os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode):
-        raise WrongUsage(f"{path} is a pipe, which can be read only once; pass - and < {path}")
+        raise WrongUsage(f"{path} is a pipe, which can be read only once; use - < {path}")
     kind = FORMATS[options.format] if options.format != "auto" else format_of(path, on_stdin)
     if strict:
         _check_options(kind, path, options)
@@ -57,11 +59,11 @@ def open_reader(
 
 
 def format_of(path: str, on_stdin: str | None) -> type[Reader]:
-    """The format by the name of the file, else by its first line; ``on_stdin`` is stdin's."""
+    """Return the format by the file's extension, else its first line; ``on_stdin`` for stdin."""
     if path == "-":
         if on_stdin is None:
             raise WrongUsage(
-                f"stdin does not tell its format; say --format {_ANY}, and for numbers --learner"
+                f"the format of stdin is unknown; give --format {_ANY}, and for numbers --learner"
             )
         return FORMATS[on_stdin]
     name = path.lower()
@@ -77,12 +79,12 @@ def format_of(path: str, on_stdin: str | None) -> type[Reader]:
         if reader.begins_with(line):
             return reader
     raise WrongUsage(
-        f"{path}: neither its name nor its first line tells the format; say --format {_ANY}"
+        f"{path}: neither its name nor its first line shows the format; give --format {_ANY}"
     )
 
 
 def _check_options(kind: type[Reader], path: str, options: argparse.Namespace) -> None:
-    """Refuses options that this format does not read."""
+    """Refuse options that this format does not read."""
     for option in sorted(set().union(*(reader.takes for reader in _READERS)) - kind.takes):
         if getattr(options, option, None):
             able = [reader.name for reader in _READERS if option in reader.takes]

@@ -1,4 +1,4 @@
-"""Formats of a line per example: plain text, fastText's and Vowpal Wabbit's."""
+"""Formats with an example per line: plain text, fastText's and Vowpal Wabbit's."""
 
 import argparse
 import math
@@ -10,12 +10,12 @@ import numpy as np
 
 from xmtree.cli.formats.reader import Batch, Labels, Reader, Sets, is_plain_number
 
-#: What stands before a label in fastText's text.
+#: Prefix of labels in fastText's format.
 _PREFIX = "__label__"
 
 
 class PlainReader(Reader):
-    """A text per line, also an empty one, so that predictions have its line's number."""
+    """A text per line; empty lines count, so that predictions keep the line numbers."""
 
     name = "text"
     kind = "texts"
@@ -27,7 +27,7 @@ class PlainReader(Reader):
 
 
 class FastTextReader(Reader):
-    """A text per line, and its labels as words with a prefix, as fastText reads them."""
+    """A text per line with its labels as prefixed words, as fastText reads them."""
 
     name = "fasttext"
     kind = "texts"
@@ -58,12 +58,12 @@ _Example = tuple[list[str], float, dict[str, float], int]
 class VwReader(Reader):
     """``label importance 'tag|namespace feature:value ... |namespace ...``.
 
-    The part that suits single labels and label sets is read; everything else that VW knows is
-    refused, with the line and the name of what stands there.
+    Only the part for single labels and label sets is read. All other VW syntax is refused, with its
+    line and name.
 
-    A feature's name is ``namespace^feature``, without a namespace ``feature``; with a word for
-    its value, as in ``color:red``, it is ``namespace^color^red``. Labels are
-    integers or strings; several with commas between them, or none, are a label set.
+    A feature's name is ``namespace^feature``, or ``feature`` without a namespace. A word as its
+    value, as in ``color:red``, gives ``namespace^color^red``. Labels are integers or strings;
+    several separated by commas, or none, are a label set.
     """
 
     name = "vw"
@@ -95,14 +95,14 @@ class VwReader(Reader):
 
 
 def _example(line: str) -> tuple[list[str], float, dict[str, float]]:
-    """One line; ValueError says what in it cannot be read."""
+    """Parse one line, or raise a ValueError about the part that cannot be read."""
     head, bar, rest = line.partition("|")
     if not bar:
         raise ValueError("no '|' before the features")
     labels, importance = _head(head)
     features: dict[str, float] = {}
     for part in rest.split("|"):
-        # A namespace touches its bar.
+        # A namespace follows its bar without a space.
         words = part.split()
         prefix, weight = "", 1.0
         if words and not part[0].isspace():
@@ -112,21 +112,21 @@ def _example(line: str) -> tuple[list[str], float, dict[str, float]]:
         for word in words:
             name, number = _feature(word)
             name = prefix + name
-            # As in VW a feature that stands there twice counts twice.
+            # A repeated feature counts twice, as in VW.
             features[name] = features.get(name, 0.0) + weight * number
     return labels, importance, features
 
 
 def _head(head: str) -> tuple[list[str], float]:
-    """Labels and importance of what stands before the first bar."""
+    """Return labels and importance from the part before the first bar."""
     words = head.split()
     if words and words[-1].startswith("'"):
         words.pop()  # a tag
     elif words and not head[-1].isspace():
         if len(words) == 1:
             raise ValueError(
-                f"{words[0]!r} touches the '|', so that to VW it is a tag and not a label; "
-                "write a space between them, or a tag with a quote before it"
+                f"{words[0]!r} touches the '|' and is a tag to VW, not a label; put a space "
+                "between them, or a quote before a tag"
             )
         words.pop()  # a tag without a quote
     if not words:
@@ -134,26 +134,26 @@ def _head(head: str) -> tuple[list[str], float]:
     if words[0] == "shared" or any(":" in word for word in words):
         what = "shared features" if words[0] == "shared" else "labels with costs or actions"
         raise ValueError(
-            f"{' '.join(words)!r}: {what} (of VW's cost-sensitive and contextual-bandit "
-            "learners) are not read, only labels and their importance"
+            f"{' '.join(words)!r}: {what} (for VW's cost-sensitive and contextual-bandit "
+            "learners) are not supported, only labels and their importance"
         )
     if len(words) > 2:
         raise ValueError(
-            f"{words[2]!r} after label and importance: initial predictions are not read"
+            f"{words[2]!r} after label and importance: initial predictions are not supported"
         )
     importance = 1.0
     if len(words) == 2:
         importance = _number(words[1], "importance")
         if importance < 0:
-            raise ValueError(f"the importance {words[1]} must not be negative")
+            raise ValueError(f"importance must not be negative, got {words[1]}")
     labels = words[0].split(",")
     if not all(labels):
-        raise ValueError(f"{words[0]!r}: a label is missing beside a comma")
+        raise ValueError(f"{words[0]!r}: a label is missing next to a comma")
     return labels, importance
 
 
 def _feature(word: str) -> tuple[str, float]:
-    """The name and the value of a feature; ``color:red`` is ``color^red`` with the value 1."""
+    """Return name and value of a feature; ``color:red`` is ``color^red`` with the value 1."""
     name, value = _split(word, "feature")
     if value is None:
         return name, 1.0
@@ -163,15 +163,15 @@ def _feature(word: str) -> tuple[str, float]:
 
 
 def _split(word: str, what: str) -> tuple[str, str | None]:
-    """A name and what stands behind its colon, if there is one."""
+    """Return a name and the text after its colon, or None without a colon."""
     name, colon, value = word.partition(":")
     if not name:
-        raise ValueError(f"{word!r}: a {what} without a name is not read")
+        raise ValueError(f"{word!r}: a {what} must have a name")
     return name, value if colon else None
 
 
 def _is_word(value: str) -> bool:
-    """Whether a value is one of those of a categorical feature."""
+    """Return whether a value is a category and not a number."""
     try:
         float(value)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Formats of numbers by index, which the core parses: XMC text and svmlight (LIBSVM) text."""
+"""Numeric formats that the core parses: XMC text and svmlight (LIBSVM) text."""
 
 import argparse
 import re
@@ -11,7 +11,7 @@ from xmtree import _core, datasets
 from xmtree.cli.errors import WrongUsage
 from xmtree.cli.formats.reader import Batch, Labels, Reader, Sets
 
-#: Columns that svmlight text can have.
+#: Largest number of columns of svmlight text.
 MAX_FEATURES = 2**31 - 1
 
 _XMC_HEADER = re.compile(r"\s*\d+\s+\d+\s+\d+\s*")
@@ -45,7 +45,7 @@ class XmcReader(Reader):
 
     def beyond(self, X: Any, width: int, first_row: int) -> str | None:
         return (
-            f"{self.shown_name} has {X.shape[1]} features, the model {width} features; "
+            f"{self.shown_name} has {X.shape[1]} features, the model has {width} features; "
             "--unknown-features ignore leaves out the others"
         )
 
@@ -64,7 +64,7 @@ class SvmlightReader(Reader):
         self._zero_based: bool | Literal["auto"] = "auto"
         if options.index_base not in (None, "auto"):
             self._zero_based = options.index_base == "0"
-        #: Columns; None: as many as the file has.
+        #: Number of columns; None for as many as the file has.
         self._n_features: int | None = getattr(options, "n_features", None)
 
     @classmethod
@@ -73,7 +73,7 @@ class SvmlightReader(Reader):
 
     @property
     def index_base(self) -> int:
-        """Where indices begin, 0 or 1, decided from the whole file unless it is known."""
+        """Return the first index, 0 or 1, from the whole file unless it is known."""
         if self._zero_based == "auto":
             if self.is_stdin:
                 raise WrongUsage("svmlight from stdin needs --index-base 0 or 1")
@@ -84,7 +84,7 @@ class SvmlightReader(Reader):
         if streamed and self.is_stdin and self._n_features is None:
             self._n_features = MAX_FEATURES
         if self._zero_based == "auto" and self.is_stdin:
-            return None  # known when all of it has been read
+            return None  # known only at the end of the stream
         return self.index_base
 
     def prepare_for(
@@ -125,19 +125,18 @@ class SvmlightReader(Reader):
             return None
         row = first_row + int(np.searchsorted(X.indptr, unknown[0], side="right")) - 1
         return (
-            f"{self.shown_name}, row {row}: feature index {X.indices[unknown[0]] + base}; the "
-            f"model has those from {base} to {width - 1 + base}; --unknown-features ignore leaves "
-            f"out the others; if indices of this file begin at {1 - base}, say "
-            f"--index-base {1 - base}"
+            f"{self.shown_name}, row {row}: feature index {X.indices[unknown[0]] + base}, the "
+            f"model has {base} to {width - 1 + base}; --unknown-features ignore leaves out such "
+            f"features; if indices of this file begin at {1 - base}, give --index-base {1 - base}"
         )
 
 
 def _labels(y: Any) -> Labels:
-    """Labels in any of the forms that the functions of ``datasets`` return."""
+    """Convert labels in any form that the functions of ``datasets`` return."""
     if isinstance(y, list):
         return Labels.of(y)
     if isinstance(y, np.ndarray):
-        # Numbers in svmlight text may have fractions; labels usually do not.
+        # Labels in svmlight text may have fractions, but usually are integers.
         is_whole = np.array_equal(y, y.astype(np.int64))
         return Labels(y.astype(np.int64) if is_whole else y, np.ones(len(y), np.int64))
     lengths = np.diff(y.indptr).astype(np.int64)

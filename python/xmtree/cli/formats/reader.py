@@ -1,4 +1,4 @@
-"""What every input format is: a :class:`Reader`, which yields :class:`Batch` after batch."""
+"""The interface of every input format: a :class:`Reader` that yields batches."""
 
 import argparse
 from abc import ABC, abstractmethod
@@ -14,41 +14,41 @@ from numpy.typing import NDArray
 from xmtree import _core
 from xmtree._persistence import TABLE_OPTIONS
 
-#: Whether rows have label sets (True), one label each (False), or what the file shows.
+#: Form of labels: label sets (True), one per row (False), or decided by the file ("auto").
 Sets = bool | Literal["auto"]
 
 
 @dataclass
 class Labels:
-    """The labels of some rows, one row after the other."""
+    """The labels of several rows, concatenated."""
 
     #: A list or an array.
     flat: Any
-    #: How many of them each row has.
+    #: Number of labels per row.
     lengths: NDArray[np.int64]
-    #: The number of labels that the file's header announces, all below it.
+    #: Number of labels announced by the file's header; all labels are below it.
     announced: int | None = None
 
     @staticmethod
     def of(rows: Sequence[Sequence[Any]]) -> "Labels":
-        """Those of a list per row."""
+        """Return the labels of a list per row."""
         lengths = np.fromiter(map(len, rows), np.int64, len(rows))
         return Labels(list(chain.from_iterable(rows)), lengths)
 
 
 @dataclass
 class Batch:
-    """Some examples."""
+    """A batch of examples."""
 
-    #: A matrix, a list of texts, or a list of dictionaries, from names of features to values.
+    #: A matrix, a list of texts, or a list of dictionaries from feature names to values.
     rows: Any
-    #: None where the file has no labels.
+    #: None if the file has no labels.
     labels: Labels | None
-    #: Importances, where the format has them.
+    #: Importances, if the format has them.
     weights: NDArray[np.float64] | None = None
-    #: Names of the columns of a matrix, where the format has them.
+    #: Column names of a matrix, if the format has them.
     columns: list[str] | None = None
-    #: The line of each row, from 1, where the file has lines.
+    #: Line of each row, from 1, if the file has lines.
     lines: list[int] | None = None
 
     def __len__(self) -> int:
@@ -56,7 +56,7 @@ class Batch:
 
 
 def joined(batches: list[Batch]) -> Batch:
-    """Batches of one reader as one."""
+    """Concatenate batches of one reader."""
     first = batches[0]
     if len(batches) == 1:
         return first
@@ -65,7 +65,7 @@ def joined(batches: list[Batch]) -> Batch:
     if isinstance(first.rows, list):
         rows = list(chain.from_iterable(parts))
     elif sp.issparse(first.rows):
-        # Names that came later have columns further to the right.
+        # Later batches may have new names, whose columns come last.
         width = max(part.shape[1] for part in parts)
         for part in parts:
             part.resize(part.shape[0], width)
@@ -85,48 +85,47 @@ def joined(batches: list[Batch]) -> Batch:
 
 
 class Reader(ABC):
-    """Reads one file, or stdin, in one format."""
+    """Reader of one file, or stdin, in one format."""
 
     #: Name for ``--format``.
     name: ClassVar[str]
-    #: What rows are: "texts" or "numbers".
+    #: Kind of rows: "texts" or "numbers".
     kind: str = "numbers"
-    #: Endings of file names that tell the format, before .gz, .xz or .zst.
+    #: Extensions of the format, before .gz, .xz or .zst.
     endings: ClassVar[tuple[str, ...]] = ()
-    #: Options of the command line that it reads.
+    #: Command-line options that the format reads.
     takes: ClassVar[frozenset[str]] = frozenset()
-    #: Whether labels are read as text, so that it shows only in all of them if they are integers.
+    #: Whether labels are read as text, which become integers only if all of them are.
     untyped_labels: ClassVar[bool] = True
-    #: Whether a row without a label is a mistake where no row has two, unless label sets were
-    #: asked for.
+    #: Whether a row without a label is an error if no row has two and sets were not requested.
     has_one_label_each: bool = True
-    #: Columns of a table that hold neither texts nor labels nor numbers.
+    #: Columns of a table that are not used, as texts are the features.
     unused: Sequence[str] = ()
 
     def __init__(self, path: str, options: argparse.Namespace) -> None:
         self._options = options
         self.path = path
         self.is_stdin = path == "-"
-        #: What messages call the file.
+        #: Name in messages.
         self.shown_name = "<stdin>" if self.is_stdin else path
         self.batch_size: int = options.batch_size
 
     @classmethod
     def begins_with(cls, first_line: str) -> bool:
-        """Whether a file with this first line is most likely of this format."""
+        """Return whether a file with this first line most likely has this format."""
         return False
 
     def table_options(self) -> dict[str, Any]:
-        """The options that say how a table is read, those that were given."""
+        """Return the given options that say how a table is read."""
         found = {name: getattr(self._options, name) for name in TABLE_OPTIONS & self.takes}
         return {name: value for name, value in sorted(found.items()) if value is not None}
 
     @abstractmethod
     def batches(self, sets: Sets = True) -> Iterator[Batch]:
-        """The examples in their order, some at a time, in constant memory."""
+        """Yield the examples in order, batch by batch, in constant memory."""
 
     def numbered(self, sets: Sets) -> Iterator[tuple[int, Batch]]:
-        """Batches, each with the number of its first row; a file without rows is refused."""
+        """Yield each batch with the number of its first row; refuse a file without rows."""
         row = 0
         for batch in self.batches(sets):
             yield row, batch
@@ -135,7 +134,7 @@ class Reader(ABC):
             raise self.empty()
 
     def load(self, sets: Sets, of_names: Callable[[Batch], Any]) -> Batch:
-        """All examples at once; ``of_names`` makes a matrix of features that have names."""
+        """Load all examples; ``of_names`` turns a batch of named features into a matrix."""
         batches = []
         for _, batch in self.numbered(sets):
             if self.kind == "numbers" and isinstance(batch.rows, list):
@@ -144,68 +143,74 @@ class Reader(ABC):
         return joined(batches)
 
     def prepare_fit(self, streamed: bool) -> int | None:
-        """Called before a learner is trained on this file; where indices begin, 0 or 1, which
-        files that the model is applied to must share, or None where there are no indices."""
+        """Prepare for training on this file and return its first index, 0 or 1.
+
+        Files that the model is applied to must share it. None is returned if there are no indices.
+        """
         return None
 
     def prepare_for(
         self, index_base: int | None, names: Collection[str] | None, ignores_unknown: bool
     ) -> None:
-        """Called before a model is applied to this file, with where indices of its training file
-        began and the names of its features; ``ignores_unknown``: others are left out."""
+        """Prepare for applying a model to this file.
+
+        ``index_base`` is the first index of its training file, ``names`` are the names of its
+        features; ``ignores_unknown`` leaves out other features.
+        """
         return None
 
     def beyond(self, X: Any, width: int, first_row: int) -> str | None:
-        """What to tell of rows with more columns than the ``width`` of a model; None: the
-        columns beyond hold nothing."""
+        """Return an error message if rows use columns beyond the model's ``width``, else None."""
         return f"{self.shown_name} has {X.shape[1]} columns of numbers, the model {width}"
 
     def missing_on_stdin(self, options: argparse.Namespace, hashes: bool) -> list[str]:
-        """The options, as text, without which stdin cannot be streamed into ``fit``.
+        """Return the options, as text, that ``fit`` still needs to stream from stdin.
 
-        ``hashes``: whether the learner hashes features.
+        ``hashes`` is whether the learner hashes features.
         """
         if options.classes is None and options.n_labels is None:
             return ["--n-labels K or --classes FILE"]
         return []
 
     def labels_of(self, batch: Batch) -> Labels:
-        """The labels of a batch, which must have some."""
+        """Return the labels of a batch, which must have some."""
         if batch.labels is None:
             raise self.no_labels()
         return batch.labels
 
     def no_labels(self) -> ValueError:
-        """The error of a file that should have labels and has none."""
-        return ValueError(f"{self.shown_name} has no labels, as its format is {self.name}")
+        """Return the error of a file without labels."""
+        return ValueError(f"{self.shown_name} is read as {self.name}, which has no labels")
 
     def empty(self) -> ValueError:
-        """The error of a file without examples."""
+        """Return the error of a file without examples."""
         return ValueError(f"{self.shown_name} holds no examples")
 
     def place(self, batch: Batch, at: int, first_row: int) -> str:
-        """Row ``at`` of a batch in words: file and line, or number of the row, from 0."""
+        """Return the place of row ``at`` of a batch: file and line, or the row's number from 0."""
         if batch.lines is None:
             return f"{self.shown_name}, row {first_row + at}"
         return f"{self.shown_name}:{batch.lines[at]}"
 
     def wrong(self, line: int, what: str) -> ValueError:
-        """The error of a line, counted from 1."""
+        """Return an error about a line, counted from 1."""
         return ValueError(f"{self.shown_name}:{line}: {what}")
 
     def lines(self) -> Iterator[str]:
-        """The lines of the file, without their ends."""
+        """Yield the lines of the file without line ends."""
         return lines(self.path, self.shown_name)
 
 
 def is_plain_number(text: str) -> bool:
-    """Return whether ``text`` is free of what only Python reads as part of a number: the "_" of
-    "1_000" and digits of other scripts."""
+    """Return whether ``text`` has no number syntax that only Python reads.
+
+    That is the "_" of "1_000" and digits of other scripts.
+    """
     return "_" not in text and text.isascii()
 
 
 def lines(path: str, name: str) -> Iterator[str]:
-    """The lines of a text file, plain or packed; ``name`` is what messages call it."""
+    """Yield the lines of a text file, plain or compressed; ``name`` is its name in messages."""
     number = 0
     for block in _core.iter_lines(path):
         try:
@@ -214,9 +219,9 @@ def lines(path: str, name: str) -> Iterator[str]:
             at = number + 1 + block.count(b"\n", 0, error.start)
             raise ValueError(
                 f"{name}:{at}: byte 0x{block[error.start]:02x} is not UTF-8; convert the file, "
-                "for instance by iconv"
+                "for example with iconv"
             ) from error
-        # What follows the last line end is empty.
+        # The part after the last line end is empty.
         found = text.split("\n")[:-1]
         number += len(found)
         for line in found:
@@ -224,7 +229,7 @@ def lines(path: str, name: str) -> Iterator[str]:
 
 
 def first_line(path: str) -> str:
-    """The first line that is not blank, "" if there is none; bytes that are no text replaced."""
+    """Return the first line that is not blank, or ""; invalid bytes are replaced."""
     for block in _core.iter_lines(path):
         for line in block.splitlines():
             if line.strip():

@@ -1,4 +1,4 @@
-"""Tables: which column holds texts, which labels, which numbers. CSV, TSV, JSON lines, parquet."""
+"""Tables (CSV, TSV, JSON lines, parquet) and the roles of their columns."""
 
 import argparse
 import csv
@@ -21,31 +21,31 @@ from xmtree._labels.forms import shown
 from xmtree.cli.errors import WrongUsage
 from xmtree.cli.formats.reader import Batch, Labels, Reader, Sets, is_plain_number
 
-#: Names of columns that need not be told.
+#: Column names that are recognized without an option.
 TEXT_NAMES = ("text",)
 LABEL_NAMES = ("label", "labels")
 
 
 @dataclass
 class Chunk:
-    """Some rows of a table, by column."""
+    """Rows of a table, by column."""
 
     names: list[str]
-    #: The values of a column; None, or an empty string, where there is none.
+    #: Values of a column; None or an empty string is a missing value.
     values: Callable[[str], list[Any]]
-    #: Line of each row, from 1, or its number, from 0, where the file has no lines.
+    #: Line of each row, from 1, or its number, from 0, if the file has no lines.
     places: list[int]
-    #: The values of a column as numbers, where the file has them in binary form.
+    #: Values of a column as numbers, if the file has them in binary form.
     numbers: Callable[[str], NDArray[np.float64] | None] = lambda name: None
 
 
 @dataclass
 class Roles:
-    """What the columns are for."""
+    """Roles of the columns."""
 
     text: str | None
     label: str | None
-    #: Whether text in the label column is several labels with a separator between them.
+    #: Whether the label column holds several labels with a separator.
     is_split: bool
     features: list[str]
     unused: list[str]
@@ -56,19 +56,19 @@ class TableReader(Reader):
     """A file of rows with named columns."""
 
     takes = frozenset({"text_column", "label_column", "label_separator", "ignore_column"})
-    #: Whether a row is known by its line.
+    #: Whether messages name a row by its line.
     has_lines: ClassVar[bool] = True
 
     def __init__(self, path: str, options: argparse.Namespace) -> None:
         super().__init__(path, options)
         self._pending: Iterator[Chunk] | None = None
         self._roles: Roles | None = None
-        #: Columns to read, whatever others there are; None: all.
+        #: Columns to read; None reads all.
         self._only: set[str] | None = None
 
     @abstractmethod
     def chunks(self) -> Iterator[Chunk]:
-        """The rows, some at a time; at least one chunk, unless there is not even a header."""
+        """Yield the rows chunk by chunk, at least one chunk unless there is no header."""
 
     @property
     def has_one_label_each(self) -> bool:  # type: ignore[override]
@@ -118,14 +118,14 @@ class TableReader(Reader):
         )
 
     def _hint(self, names: list[str]) -> str:
-        """What else may be wrong with a table of such columns."""
+        """Return another possible error of a table with such columns, as text."""
         return ""
 
     def _row(self, place: int) -> str:
         return f"{self.shown_name}:{place}" if self.has_lines else f"{self.shown_name}, row {place}"
 
     def _known_roles(self) -> Roles:
-        """The roles, from the first rows, which are kept, as stdin can be read only once."""
+        """Return the roles, from the first rows; these are kept for stdin."""
         if self._roles is None:
             chunks = self.chunks()
             first = next(chunks, None)
@@ -150,7 +150,7 @@ class TableReader(Reader):
         features, unused = ([], others) if text else (others, [])
         if not text and not features:
             raise ValueError(
-                f"{self.shown_name} has no column but {_shown(names)}: neither texts nor numbers"
+                f"{self.shown_name} has only {_shown(names)}: no column of texts or numbers is left"
             )
         separator, labels = self._options.label_separator, getattr(self._options, "labels", None)
         is_split = labels == "sets" or (
@@ -159,17 +159,17 @@ class TableReader(Reader):
         return Roles(text, label, is_split, features, unused, names)
 
     def _column(self, role: str, known: tuple[str, ...], names: list[str]) -> str | None:
-        """The column with this role: that of the option, else one of a known name."""
+        """Return the column with this role: that of the option, else one of a known name."""
         option: str | None = getattr(self._options, f"{role}_column")
         if role == "label" and "label_column" in self._options.remembered and option not in names:
-            option = None  # there may be none where a model is applied
+            option = None  # a file that a model is applied to may lack labels
         if option is not None:
             self._check_name(role, option, names)
             return option
         found = [name for name in known if name in names]
         if len(found) > 1:
             raise ValueError(
-                f"{self.shown_name} has the columns {_shown(found)}; choose by --{role}-column"
+                f"{self.shown_name} has the columns {_shown(found)}; choose one: --{role}-column"
             )
         return found[0] if found else None
 
@@ -181,7 +181,7 @@ class TableReader(Reader):
         raise ValueError(f"--{role}-column: {self.shown_name} has no column {name!r}; {hint}")
 
     def _labels(self, value: Any, place: int) -> list[Any]:
-        """The labels of a row."""
+        """Return the labels of a row."""
         if isinstance(value, list):
             return [label for item in value for label in self._label(item, False, place)]
         return self._label(value, self._known_roles().is_split, place)
@@ -200,7 +200,7 @@ class TableReader(Reader):
             return [value]
         raise ValueError(
             f"{self._row(place)}: the label {value!r} is of type {type(value).__name__}; labels "
-            "are strings, whole numbers, or lists of them"
+            "must be strings, integers, or lists of them"
         )
 
     def _texts(self, chunk: Chunk, name: str) -> list[str]:
@@ -208,12 +208,12 @@ class TableReader(Reader):
         for text, place in zip(texts, chunk.places, strict=True):
             if not isinstance(text, str):
                 raise ValueError(
-                    f"{self._row(place)}: column {name!r} holds {text!r}, which is no text"
+                    f"{self._row(place)}: column {name!r} holds {text!r}, which is not text"
                 )
         return texts
 
     def _numbers(self, chunk: Chunk, name: str) -> NDArray[np.float64]:
-        """A column of numbers, NaN where the value is missing."""
+        """Return a column of numbers, NaN where the value is missing."""
         binary = chunk.numbers(name)
         if binary is not None:
             return binary
@@ -227,14 +227,14 @@ class TableReader(Reader):
                 (v, p) for v, p in zip(values, chunk.places, strict=True) if not _is_number(v)
             )
             raise ValueError(
-                f"{self._row(place)}: column {name!r} holds {value!r:.60}, which is no number; "
+                f"{self._row(place)}: column {name!r} holds {value!r:.60}, which is not a number; "
                 f"name a column of texts by --text-column, or leave it out: --ignore-column {name}"
                 f"{self._hint(chunk.names)}"
             ) from None
 
 
 class CsvReader(TableReader):
-    """Rows of fields with a delimiter between them; the first row names the columns."""
+    """Rows of delimited fields; the first row names the columns."""
 
     name = "csv"
     endings = (".csv",)
@@ -255,10 +255,10 @@ class CsvReader(TableReader):
     def _hint(self, names: list[str]) -> str:
         other = next((mark for mark in ";\t|," if mark in names[0]), None)
         if len(names) == 1 and other is not None:
-            return f"; if {other!r} stands between fields: --delimiter {other!r}"
+            return f"; if {other!r} separates the fields, give --delimiter {other!r}"
         if self._options.no_header:
             return ""
-        return "; if the first row is an example and does not name the columns: --no-header"
+        return "; if the first row is an example and not a header, give --no-header"
 
     def chunks(self) -> Iterator[Chunk]:
         csv.field_size_limit(2**31 - 1)  # a text may be long
@@ -283,8 +283,8 @@ class CsvReader(TableReader):
     def _chunk(self, names: list[str], rows: list[tuple[int, list[str]]]) -> Chunk:
         for line, row in rows:
             if len(row) != len(names):
-                told = f"{len(row)} fields, but there are {len(names)} columns{self._hint(names)}"
-                raise self.wrong(line, told)
+                message = f"{len(row)} fields, expected {len(names)}{self._hint(names)}"
+                raise self.wrong(line, message)
         at = {name: number for number, name in enumerate(names)}
         return Chunk(
             names, lambda name: [row[at[name]] for _, row in rows], [line for line, _ in rows]
@@ -292,7 +292,7 @@ class CsvReader(TableReader):
 
 
 class TsvReader(CsvReader):
-    """As CSV, with tabs."""
+    """CSV with tabs."""
 
     name = "tsv"
     endings = (".tsv",)
@@ -300,7 +300,7 @@ class TsvReader(CsvReader):
 
 
 class JsonLinesReader(TableReader):
-    """An object per line, whose keys are columns; the first objects say which there are."""
+    """An object per line, whose keys are columns; the first batch defines them."""
 
     name = "jsonl"
     endings = (".jsonl", ".ndjson")
@@ -321,23 +321,23 @@ class JsonLinesReader(TableReader):
             for line, row in part:
                 new = next((key for key in row if key not in known), None)
                 if new is not None:
-                    raise self.wrong(line, f"the key {new!r} is in none of the first objects")
+                    raise self.wrong(line, f"the key {new!r} is new after the first batch")
             yield Chunk(names, partial(_values, objects), list(places))
 
     def _object(self, number: int, line: str) -> dict[str, Any]:
         try:
             found = json.loads(line)
         except json.JSONDecodeError as error:
-            raise self.wrong(number, f"no JSON: {error.msg}, character {error.colno}") from error
+            raise self.wrong(number, f"not JSON: {error.msg}, character {error.colno}") from error
         except ValueError as error:  # Python reads at most 4,300 digits
-            raise self.wrong(number, "an integer of too many digits") from error
+            raise self.wrong(number, "an integer has too many digits") from error
         if not isinstance(found, dict):
-            raise self.wrong(number, f"a {type(found).__name__}; each line must hold an object")
+            raise self.wrong(number, f"expected an object, got a {type(found).__name__}")
         return found
 
 
 class ParquetReader(TableReader):
-    """A table in binary form. From stdin it is held in memory, as its index is at the end."""
+    """A binary table. From stdin it is held in memory, as its index is at the end."""
 
     name = "parquet"
     endings = (".parquet",)
