@@ -1,4 +1,4 @@
-"""What is in figures: texts and where they are drawn."""
+"""Texts in figures, and where they are drawn."""
 
 from unittest import mock
 
@@ -7,7 +7,7 @@ from matplotlib.text import Text
 
 
 def texts(figure):
-    """All texts that are drawn, with the boxes that they take in pixels."""
+    """Return all texts that are drawn, with their boxes in pixels."""
     canvas, found, draw = FigureCanvasAgg(figure), {}, Text.draw
 
     def noted(text, renderer):
@@ -17,13 +17,13 @@ def texts(figure):
 
     with mock.patch.object(Text, "draw", noted):
         canvas.draw()
-    # Of annotations without their arrows.
+    # The boxes of annotations exclude their arrows.
     boxes = [(text, Text.get_window_extent(text, canvas.get_renderer())) for text in found]
     return [(text.get_text(), box) for text, box in boxes]
 
 
 def overlapping(figure):
-    """Pairs of texts that cover one another by more than a pixel."""
+    """Return pairs of texts that overlap by more than a pixel."""
     boxes = [(text, box.padded(-0.5)) for text, box in texts(figure)]
     return [
         (one, other)
@@ -34,7 +34,7 @@ def overlapping(figure):
 
 
 def cut_off(figure):
-    """Texts that are partly outside of the figure."""
+    """Return texts that are partly outside the figure."""
     frame = figure.bbox.padded(1)
     return [
         text

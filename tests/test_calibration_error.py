@@ -1,4 +1,4 @@
-"""The expected calibration error: by hand, against a slow version, labels of any form, errors."""
+"""Expected calibration error: by hand, against a slow version, labels of any form, errors."""
 
 import math
 
@@ -51,7 +51,7 @@ def test_known_values():
     ],
 )
 def test_labels_in_any_form(y_true, labels, classes):
-    # The first row alone is right.
+    # Only the first row is right.
     p = [0.9, 0.5, 0.2]
     expected = (0.1 + 0.5 + 0.2) / 3
     assert calibration_error(y_true, labels, p, classes=classes) == pytest.approx(expected)
@@ -72,6 +72,6 @@ def test_labels_in_any_form(y_true, labels, classes):
         ((["a"], [0], [0.5]), "labels holds numbers, y_true strings"),
     ],
 )
-def test_errors_say_what_is_wrong(arguments, message):
+def test_errors(arguments, message):
     with pytest.raises(ValueError, match=message):
         calibration_error(*arguments)

@@ -41,20 +41,20 @@ def problem(n=300, d=50, k=7, seed=0):
 
 
 @pytest.mark.parametrize("zero_based", [True, False])
-@pytest.mark.parametrize("told", ["auto", True, False])
+@pytest.mark.parametrize("given", ["auto", True, False])
 @pytest.mark.parametrize("n_features", [None, 60])
 @pytest.mark.parametrize("comment", [None, "made for a test"])
 @pytest.mark.parametrize("query", [False, True])
 def test_svmlight_is_read_as_sklearn_reads_it(
-    tmp_path, zero_based, told, n_features, comment, query
+    tmp_path, zero_based, given, n_features, comment, query
 ):
     X, _ = problem()
     y = np.random.default_rng(1).choice([-1.0, 1.0, 2.5, 1e-7], X.shape[0])
     path = tmp_path / "data.svm"
     query_id = np.arange(X.shape[0]) // 10 if query else None
     dump_svmlight_file(X, y, str(path), zero_based=zero_based, comment=comment, query_id=query_id)
-    options = {"n_features": n_features, "zero_based": told}
-    if zero_based and told is False:
+    options = {"n_features": n_features, "zero_based": given}
+    if zero_based and given is False:
         # Index 0 in a file said to begin at 1.
         with pytest.raises(ValueError, match=r"data\.svm:\d+: feature index 0 is outside 1 to "):
             load_svmlight(path, **options)
@@ -111,7 +111,7 @@ def test_svmlight_label_lists(tmp_path):
 @pytest.mark.parametrize(
     ("multilabel", "expected"), [("auto", "array"), (False, "array"), (True, "lists")]
 )
-def test_multilabel_says_what_form_y_has(tmp_path, multilabel, expected):
+def test_multilabel_sets_the_form_of_y(tmp_path, multilabel, expected):
     (tmp_path / "a.svm").write_text("2 1:1\n0 2:1\n")
     (tmp_path / "a.txt").write_text("2 2 3\n2 0:1\n0 1:1\n")
     y = load_svmlight(tmp_path / "a.svm", multilabel=multilabel)[1]
@@ -138,7 +138,7 @@ def test_xmc_round_trip_is_exact(tmp_path, suffix):
     same_matrix(got_Y, Y)
     magic = {"": b"300 ", ".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ\0", ".zst": b"\x28\xb5\x2f\xfd"}
     assert path.read_bytes().startswith(magic[suffix])
-    # The bytes count, not the name.
+    # Compression is recognized by content, not by name.
     renamed = path.rename(tmp_path / "renamed.dat")
     same_matrix(load_xmc(renamed)[0], X)
     assert os.listdir(tmp_path) == ["renamed.dat"]
@@ -313,7 +313,7 @@ def test_ctrl_c_stops_a_load_that_waits_for_a_pipe():
         arguments,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        # A shell's jobs in the background ignore it, and so would their children.
+        # Background jobs of a shell ignore SIGINT, as would their children.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as child:
         assert child.stdout.readline() == b"ready\n"
@@ -321,7 +321,7 @@ def test_ctrl_c_stops_a_load_that_waits_for_a_pipe():
         child.stdin.flush()
         time.sleep(0.2)
         child.send_signal(signal.SIGINT)
-        # The pipe stays open: nothing but the signal ends the load, and the process with it.
+        # The pipe stays open, so that only the signal can end the load.
         assert child.stdout.readline() == b"stopped\n"
         assert child.wait(timeout=600) == 0
 
@@ -442,12 +442,16 @@ def test_missing_files_and_directories(tmp_path, read):
         (lambda p: load_svmlight(p, n_features=2.5), TypeError, "n_features must be an integer"),
         (lambda p: iter_xmc(p, 0), ValueError, "batch_size must be at least 1"),
         (lambda p: iter_svmlight(p, 2.0), TypeError, "batch_size must be an integer"),
-        (lambda p: iter_xmc("-", 2), ValueError, "standard input can be read but once"),
-        (lambda p: iter_svmlight("-", 2), ValueError, "standard input can be read but once"),
+        (lambda p: iter_xmc("-", 2), ValueError, "stdin can be read only once"),
+        (lambda p: iter_svmlight("-", 2), ValueError, "stdin can be read only once"),
         (lambda p: load_demo("mnist"), ValueError, "name must be one of 'naics2017-index'"),
         (lambda p: make_xmc(0), ValueError, "n_samples must be at least 1"),
         (lambda p: make_xmc(noise=2), ValueError, "noise must be between 0 and 1"),
-        (lambda p: make_xmc(n_labels=2), ValueError, "n_labels is for multilabel=True only"),
+        (
+            lambda p: make_xmc(n_labels=2),
+            ValueError,
+            "n_labels must be None unless multilabel=True",
+        ),
         (lambda p: make_xmc(multilabel="auto"), TypeError, "multilabel must be a bool"),
     ],
 )
@@ -462,10 +466,16 @@ def test_bad_options_are_named(tmp_path, call, kind, what):
     ("X", "y", "options", "kind", "what"),
     [
         ([[1.0]], [0, 1], {}, ValueError, "X has 1 rows, y has 2"),
-        ([[1.0]], [-1], {}, ValueError, "y, row 0: labels must be whole numbers from 0, got -1"),
-        ([[1.0]], [0.5], {}, ValueError, "y, row 0: labels must be whole numbers from 0, got 0.5"),
-        ([[1.0], [2.0]], [[0], [-1]], {}, ValueError, "y, row 1: labels must be whole"),
-        ([[1.0]], ["a"], {}, TypeError, "must be whole numbers, got <U1"),
+        ([[1.0]], [-1], {}, ValueError, "y, row 0: labels must be integers of at least 0, got -1"),
+        (
+            [[1.0]],
+            [0.5],
+            {},
+            ValueError,
+            "y, row 0: labels must be integers of at least 0, got 0.5",
+        ),
+        ([[1.0], [2.0]], [[0], [-1]], {}, ValueError, "y, row 1: labels must be integers"),
+        ([[1.0]], ["a"], {}, TypeError, "must be integers, got <U1"),
         (
             [[1.0]],
             np.array([[0, 2]]),
@@ -473,7 +483,7 @@ def test_bad_options_are_named(tmp_path, call, kind, what):
             ValueError,
             "row 0, column 1 of y is 2; an indicator",
         ),
-        ([[1.0]], [3], {"n_labels": 3}, ValueError, "n_labels is 3, but y has label 3"),
+        ([[1.0]], [3], {"n_labels": 3}, ValueError, "exceed the largest label of y, 3, got 3"),
         ([[np.nan]], [0], {}, ValueError, "row 0, column 0: the value is NaN"),
         ([[1e300]], [0], {}, ValueError, "row 0, column 0: .* too large for float32"),
     ],
@@ -487,7 +497,7 @@ def test_a_refused_save_changes_nothing(tmp_path, X, y, options, kind, what):
     assert os.listdir(tmp_path) == ["data.txt"]
 
 
-def test_a_save_that_cannot_be_is_an_oserror(tmp_path):
+def test_a_failed_save_is_an_oserror(tmp_path):
     with pytest.raises(FileNotFoundError):
         save_xmc(tmp_path / "none" / "data.txt", [[1.0]], [0])
     with pytest.raises(IsADirectoryError):
@@ -496,7 +506,7 @@ def test_a_save_that_cannot_be_is_an_oserror(tmp_path):
         save_xmc("-", [[1.0]], [0])
 
 
-def test_xz_of_another_tool_is_read(tmp_path):
+def test_xz_from_another_tool_is_read(tmp_path):
     path = tmp_path / "data"
     path.write_bytes(lzma.compress(b"1 2 2\n0 0:1\n") + lzma.compress(b"\n\n"))
     assert load_xmc(path)[0].toarray().tolist() == [[1, 0]]

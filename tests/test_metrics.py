@@ -1,4 +1,4 @@
-"""The measures: by hand, against a slow version, labels of any type, errors."""
+"""Measures by hand and against a slow version, with labels of any type, and their errors."""
 
 import math
 
@@ -31,7 +31,7 @@ def test_by_hand():
     assert type(precision_at_k(TRUTH, BEST, np.int64(1))) is float
     assert precision_at_k(TRUTH, BEST, [2]).shape == (1,)
     p = [0.25, 0.5, 1.0, 1.0]
-    # Row 0 wins 4 of 4, row 1 nothing of 1; then 4 + 2 of 4 + 2 and 1 of 1.
+    # For k = 1, row 0 gains 4 of 4 and row 1 gains 0 of 1; for k = 3, 6 of 6 and 1 of 1.
     for empty in ("zero", "skip"):
         np.testing.assert_allclose(psp_at_k(TRUTH, BEST, p, [1, 3], empty=empty), [4 / 5, 1])
     won, most = (4 + 2 / 2) / (1 + TWO) + TWO, (4 + 2 * TWO) / (1 + TWO) + 1
@@ -54,7 +54,7 @@ def test_propensities_by_hand():
 
 
 def slow(truth, best, p, k, empty):
-    """P, recall, nDCG, PSP and PSnDCG at k, straight from their definitions."""
+    """Return P, recall, nDCG, PSP and PSnDCG at k from their definitions."""
     rows = [row for row in zip(truth, best, strict=True) if row[0] or empty == "zero"]
     discount = [1 / math.log2(r + 2) for r in range(k)]
     totals = np.zeros(7)
@@ -111,7 +111,7 @@ def test_against_a_slow_version_in_every_form(problem, empty):
     best = np.full((len(truth), N_LABELS), -1)
     for row, labels in zip(best, ranked, strict=True):
         row[: len(labels)] = labels
-    # As lists they might be taken for an indicator.
+    # Lists could be taken for an indicator.
     truth = [set(labels) for labels in truth]
     dense = np.zeros((len(truth), N_LABELS))
     for row, labels in zip(dense, truth, strict=True):
@@ -160,7 +160,7 @@ def test_against_a_slow_version_in_every_form(problem, empty):
         np.array([-1, 0, 1], "M8[ns]"),
     ],
 )
-def test_what_a_learner_predicts_is_matched_by_value(labels):
+def test_predictions_are_matched_by_value(labels):
     y = labels[[0, 1, 2] * 20]
     X = np.eye(3)[[0, 1, 2] * 20]
     model = xmtree.OAAClassifier(random_state=0).fit(X, y)
@@ -171,7 +171,7 @@ def test_what_a_learner_predicts_is_matched_by_value(labels):
         assert precision_at_k(y, best, k_asked) == pytest.approx(1 / k_asked)
         assert recall_at_k(y, best, k) == 1
     p = propensities(y, classes=model.classes_)
-    # Beside classes, floats are scores.
+    # With classes given, floats are scores.
     first = best[:, :1].astype(object) if labels.dtype.kind == "f" else best
     assert psp_at_k(y, first, p, 1, classes=model.classes_) == 1
     assert ndcg_at_k(y, model.decision_function(X), 2, classes=model.classes_) == 1
@@ -184,7 +184,7 @@ def test_propensities_of_huge_parameters():
     np.testing.assert_allclose(found, 1 / np.log(100))
 
 
-def test_labels_unknown_to_the_learner_are_missed():
+def test_unknown_labels_are_missed():
     y = [["a"], ["new"], ["new", "newer"]]
     assert precision_at_k(y, [["a"], ["a"], ["b"]], 1) == pytest.approx(1 / 3)
     assert recall_at_k(y, np.eye(3, 2), 1, classes=["a", "b"]) == pytest.approx(1 / 3)
@@ -234,12 +234,15 @@ WRONG = [
     (lambda: precision_at_k(TRUTH, BEST[0] / 1.0, 1), "y_pred has 1 dimensions"),
     (lambda: precision_at_k([], np.empty((0, 3), int), 1), "y_true has no rows"),
     (lambda: precision_at_k([[]], [[1]], 1, empty="skip"), "no row with a label"),
-    (lambda: psp_at_k(TRUTH, BEST, [0.5] * 3, 1), "3 propensities for 4 columns"),
+    (lambda: psp_at_k(TRUTH, BEST, [0.5] * 3, 1), "got 3 propensities for 4 columns"),
     (lambda: psp_at_k(TRUTH, BEST, [0.5, 2, 0.5, 0.5], 1), "propensities[1] must be above 0"),
     (lambda: psp_at_k([[1], [7]], [[1], [1]], [0.5] * 3, 1), "row 1 of y_true: label 7 has no"),
-    (lambda: psp_at_k(["a"], [["a"]], [0.5], 1), "classes must say which label each propensity"),
+    (lambda: psp_at_k(["a"], [["a"]], [0.5], 1), "need classes, with the label of each"),
     (lambda: psp_at_k(["a"], [["b"]], [0.5], 1, classes=["b"]), "row 0 of y_true: a label is not"),
-    (lambda: psp_at_k(["a"], [["b"]], "x", 1, classes=["b"]), "propensities must be numbers"),
+    (
+        lambda: psp_at_k(["a"], [["b"]], "x", 1, classes=["b"]),
+        "propensities must be one number per label",
+    ),
     (lambda: propensities(TRUTH, a=-1), "a must be a finite number of at least 0"),
     (lambda: propensities(TRUTH, a=1e308), "a must be small enough that no propensity is 0"),
     (lambda: propensities(TRUTH, b=0), "b must be a finite number above 0"),
@@ -248,13 +251,13 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("call", "message"), WRONG)
-def test_errors_say_what_is_wrong(call, message):
+def test_errors(call, message):
     with pytest.raises(ValueError) as error:  # noqa: PT011
         call()
     assert message in str(error.value)
 
 
-def test_what_is_passed_stays_as_it_was():
+def test_arguments_are_not_modified():
     unsorted = sp.csr_array((np.ones(2), np.array([2, 0]), np.array([0, 2])), shape=(1, 3))
     scores = sp.csr_array((np.array([1.0, 2.0]), np.array([2, 0]), np.array([0, 2])), shape=(1, 3))
     assert precision_at_k(unsorted, scores, 2) == 1

@@ -1,4 +1,4 @@
-"""Pictures: what is in them is what numpy computes, and no text covers another."""
+"""Plots show what numpy computes, and their texts do not overlap."""
 
 import re
 import subprocess
@@ -35,7 +35,7 @@ def _closed():
 
 
 def upper(tree, depth):
-    """The nodes down to a depth, level by level."""
+    """Return the nodes down to a depth, level by level."""
     nodes = level = [0]
     for _ in range(depth):
         level = [int(child) for node in level for child in tree.children[node] if child >= 0]
@@ -65,14 +65,14 @@ def test_tree(name, depth):
     assert len(circles.get_offsets()) == len(nodes) == len(ax.texts)
     entropy = np.sort(tree.label_entropy[nodes])
     np.testing.assert_allclose(np.sort(circles.get_array()), entropy, rtol=1e-6)
-    # Areas are shares; those of very small ones are large enough to be seen.
+    # Areas are shares, with a lower bound that keeps small nodes visible.
     sizes, shares = np.sort(circles.get_sizes()), np.sort(tree.n_examples[nodes])
     shares = np.maximum(shares / tree.n_examples[0], 0.04)
     np.testing.assert_allclose(sizes / sizes[-1], shares / shares[-1], rtol=1e-6)
     assert ax.texts[0].get_text().partition(": ")[2].startswith("100 %")
     hidden = len(tree.depth) - len(nodes)
-    told = sum(int(text.get_text().partition(", +")[2] or 0) for text in ax.texts)
-    assert told == hidden
+    message = sum(int(text.get_text().partition(", +")[2] or 0) for text in ax.texts)
+    assert message == hidden
     n_levels = tree.depth.max() + 1
     part = f"all {n_levels} levels"
     if hidden:
@@ -178,15 +178,15 @@ LOMTREE = xmtree.LOMTreeClassifier(random_state=0).fit(X, Y)
         (lambda: plot_confusion([1], [1], 0), ValueError, "n_labels must be an integer of at"),
     ],
 )
-def test_errors_say_what_is_wrong(call, error, message):
+def test_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()
 
 
-def test_too_many_nodes_for_a_picture(monkeypatch):
+def test_too_many_nodes(monkeypatch):
     monkeypatch.setattr("xmtree.plotting._trees._MAX_NODES", 6)
     assert plot_tree(LOMTREE, max_depth=1)
-    with pytest.raises(ValueError, match="max_depth=2 would draw 7 nodes; at most 6"):
+    with pytest.raises(ValueError, match="max_depth=2 would draw 7 nodes; at most 6 are allowed"):
         plot_tree(LOMTREE, max_depth=2)
 
 
@@ -226,11 +226,11 @@ def test_reliability():
     means = [[values[bins == at].mean() for at in range(10)] for values in (p, y == labels)]
     np.testing.assert_allclose(ax.lines[1].get_xydata().T, means)
     error = calibration_error(y, labels, p, 10)
-    told = f"guess: expected calibration error {error:.3f}"
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == [told]
+    message = f"guess: expected calibration error {error:.3f}"
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [message]
     areas = ax.collections[0].get_sizes() - 6
     np.testing.assert_allclose(areas / areas.sum(), np.bincount(bins) / 500)
-    # What predict_topk returns.
+    # The output of predict_topk.
     best = plot_reliability(y, np.column_stack([labels, labels]), np.column_stack([p, p / 2]))
     np.testing.assert_array_equal(best.lines[1].get_xydata(), ax.lines[1].get_xydata())
     plot_reliability(y, y, p, n_bins=2, ax=ax)
@@ -254,7 +254,7 @@ def test_confusion():
     assert (image[0, 1], image[1, 0]) == (0.3, 0.2)
     assert ax.get_title() == ("The 2 most confused of 5 labels: 10 of 13 errors are among them")
     ax = plot_confusion(y, predicted, n_labels=3)
-    # Of c and e, which have three errors each, c comes first.
+    # c and e have three errors each; c comes first.
     cells = {text.get_position(): text.get_text() for text in ax.texts}
     assert (cells[2, 2], cells[3, 2]) == ("17", "3")
     everything = plot_confusion(Y, np.roll(Y, 1))
@@ -282,8 +282,8 @@ def test_inspect_draws_the_tree(name, suffix, tmp_path, capsys):
     for out in ("one", "two"):
         arguments = ["--tree", str(number), "--plot", str(tmp_path / f"{out}.{suffix}")]
         assert main(["inspect", str(tmp_path / "model"), "--depth", "2", *arguments]) == 0
-    told = capsys.readouterr().out.splitlines()
-    n_nodes = sum(line.strip().startswith(("node ", "leaf ")) for line in told) // 2
+    message = capsys.readouterr().out.splitlines()
+    n_nodes = sum(line.strip().startswith(("node ", "leaf ")) for line in message) // 2
     one, two = ((tmp_path / f"{out}.{suffix}").read_bytes() for out in ("one", "two"))
     assert one == two
     if suffix == "png":

@@ -1,21 +1,19 @@
-"""Reading, writing and making data sets with very many labels.
+"""Data sets with very many labels: readers, a writer, a generator and demo data.
 
-Two text formats are read, plain or compressed (gzip, xz, zstd, recognised by the
-file's first bytes, not by its name):
+The readers know two text formats, plain or compressed (gzip, xz or zstd, recognized by
+the file's first bytes, not by its name):
 
 svmlight
     ``label[,label...] index:value ... # comment``, the format of
     :func:`sklearn.datasets.load_svmlight_file`.
 XMC
     A header line ``N D K`` (rows, features, labels), then a line
-    ``label,label,... index:value ...`` per row, everything counted from 0: the
-    format of the Extreme Classification Repository. A row without labels
-    begins with a space.
+    ``label,label,... index:value ...`` per row, with all numbers from 0: the format
+    of the Extreme Classification Repository. A row without labels begins with a space.
 
-Sparse matrices come out as `scipy.sparse.csr_matrix`, as they do from
-scikit-learn's own loaders; with
-``sklearn.set_config(sparse_interface="sparray")`` they are
-`scipy.sparse.csr_array`. `xmtree`'s estimators take either.
+Sparse matrices are `scipy.sparse.csr_matrix`, as from scikit-learn's own loaders. With
+``sklearn.set_config(sparse_interface="sparray")`` they are `scipy.sparse.csr_array`.
+`xmtree`'s estimators accept either.
 """
 
 from ._demo import load_demo

@@ -1,4 +1,4 @@
-"""Shared by the functions of this package: checks of options, sparse output."""
+"""Checks of arguments and sparse output for the functions of this package."""
 
 import math
 import numbers
@@ -9,10 +9,10 @@ from scipy import sparse
 
 
 def csr(arrays: tuple[Any, Any, Any], shape: tuple[int, int]) -> Any:
-    """``(data, indices, indptr)`` as the CSR class that scikit-learn is set to return.
+    """Return ``(data, indices, indptr)`` in the CSR class that scikit-learn is set to return.
 
-    That is csr_matrix by default: scikit-learn 1.9's own loaders return it, and
-    code written for them (``X * v``, ``X.getrow``) goes on working.
+    The default is csr_matrix: scikit-learn 1.9's own loaders return it, and code
+    written for it (``X * v``, ``X.getrow``) keeps working.
     """
     wanted = sklearn.get_config().get("sparse_interface", "spmatrix")
     kind = sparse.csr_array if wanted == "sparray" else sparse.csr_matrix
@@ -20,22 +20,22 @@ def csr(arrays: tuple[Any, Any, Any], shape: tuple[int, int]) -> Any:
 
 
 def flag(name: str, value: Any) -> bool | None:
-    """``True``, ``False``, or ``None`` for ``"auto"``."""
+    """Return ``True``, ``False``, or ``None`` for ``"auto"``."""
     if isinstance(value, str) and value == "auto":
         return None
-    # numpy's booleans are no bool.
+    # numpy's booleans are not instances of bool.
     if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
         return bool(value)
     raise ValueError(f'{name} must be True, False or "auto", got {value!r}')
 
 
 def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
-    """A whole number within bounds."""
+    """Check an integer against its bounds and return it."""
     return int(_within(name, value, low, high, numbers.Integral, "an integer"))
 
 
 def real(name: str, value: Any, low: float, high: float) -> float:
-    """A number within bounds."""
+    """Check a number against its bounds and return it."""
     return float(_within(name, value, low, high, numbers.Real, "a number"))
 
 

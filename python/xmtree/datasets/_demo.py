@@ -1,4 +1,4 @@
-"""The data inside the package."""
+"""Data sets inside the package."""
 
 import lzma
 import string
@@ -29,23 +29,23 @@ def load_demo(name: str = "naics2017-index") -> Bunch:
     Parameters
     ----------
     name : {"naics2017-index", "onet-titles", "letter"}, default="naics2017-index"
-        Descriptions of businesses and their industry; job titles and their
-        occupations; images of letters.
+        Business descriptions with industries; job titles with occupations;
+        images of letters.
 
     Returns
     -------
     data : :class:`sklearn.utils.Bunch`
-        With the attributes
+        Object with the attributes
 
         X_train, X_test : csr_matrix of shape (n_samples, n_features), dtype float32
-            Counts of words and word pairs; measures of the image.
+            Counts of words and word pairs, or (letter) measures of the image.
         y_train, y_test : ndarray of shape (n_samples,), dtype int64, or csr_matrix \
 of shape (n_samples, n_classes), dtype int64
             One class per row, or (onet-titles) a 0/1 indicator.
         target_names : ndarray of shape (n_classes,), dtype str
-            Name of each class: its code, for occupations with the title.
+            Name of each class: its letter or code, for occupations with the title.
         DESCR : str
-            Origin, licence and what was modified.
+            Source, license and modifications.
 
     Examples
     --------
@@ -61,7 +61,7 @@ of shape (n_samples, n_classes), dtype int64
     parts = {}
     for part in ("train", "test"):
         with as_file(_resource(f"{name}.{part}.txt.xz")) as path:
-            # Not "auto": both parts must come in one form.
+            # Not "auto", as both parts must have the same form.
             found = load_xmc(path, multilabel=name == "onet-titles")
         parts[f"X_{part}"], parts[f"y_{part}"] = found
     names = _LETTERS

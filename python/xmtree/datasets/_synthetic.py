@@ -29,10 +29,10 @@ def make_xmc(
 ) -> tuple[sp.csr_matrix, Any]:
     """Make a sparse problem with very many labels of power-law frequency.
 
-    Each class has `n_informative` features, chosen at random, so that classes
-    share features when there are few. A sample has a random class (or classes),
-    random features of those classes, and noise features of power-law frequency,
-    like words. A linear model per class can learn it.
+    Each class has `n_informative` features, chosen at random; with few features,
+    classes share some. A sample has a random class (or several), random features of
+    its classes, and noise features of power-law frequency, like words. A linear
+    model per class can learn the problem.
 
     Parameters
     ----------
@@ -41,24 +41,23 @@ def make_xmc(
     n_features : int, default=10_000
         Number of columns.
     n_classes : int, default=1_000
-        Number of classes. Not every class occurs unless there are samples enough.
+        Number of classes. With few samples, not every class occurs.
     nnz : int, default=20
-        Features sampled per row, with replacement, so rows have somewhat fewer
-        non-zeros.
+        Number of features sampled per row. Sampling is with replacement, so that
+        rows have somewhat fewer nonzeros.
     n_informative : int, default=8
-        Features of each class.
+        Number of features of each class.
     noise : float, default=0.3
         Share of the sampled features, between 0 and 1, that are independent of
         the class.
     exponent : float, default=1.0
-        The class of rank r has a probability proportional to
-        ``r ** -exponent``; 0: all are equal. Ranks are assigned to class numbers
-        at random.
+        The class of rank r has a probability proportional to ``r ** -exponent``;
+        with 0 all are equal. Ranks are assigned to classes at random.
     multilabel : bool, default=False
         Whether rows have label sets.
     n_labels : float, default=None
         Mean number of labels sampled per row, with replacement, at least 1 (one plus
-        a Poisson number). None: 3 with `multilabel`; without it a number is an error.
+        a Poisson number). None is 3. Only for `multilabel`.
     random_state : int, RandomState instance or None, default=None
         Seed; an int gives the same problem at every call.
 
@@ -67,7 +66,7 @@ def make_xmc(
     X : csr_matrix of shape (n_samples, n_features), dtype float32
         Positive values; rows have unit length, indices are sorted.
     y : ndarray of shape (n_samples,), dtype int64, or csr_matrix of shape \
-(n_samples, n_classes), dtype int64
+    (n_samples, n_classes), dtype int64
         The class of each row, or with `multilabel` the 0/1 indicator.
 
     Examples
@@ -89,7 +88,7 @@ def make_xmc(
     if n_labels is None:
         n_labels = 3.0
     elif not multilabel:
-        raise ValueError(f"n_labels is for multilabel=True only, got {n_labels!r}")
+        raise ValueError(f"n_labels must be None unless multilabel=True, got {n_labels!r}")
     n_labels = real("n_labels", n_labels, 1.0, 1e6)
     random = check_random_state(random_state)
 
@@ -102,7 +101,7 @@ def make_xmc(
     ends = np.cumsum(counts)
     labels = class_of_rank[_ranks(random, n_classes, exponent, int(ends[-1]))]
 
-    # Each sampled feature belongs to one of the row's labels, at random.
+    # Each sampled feature belongs to a random label of its row.
     pick = (random.random_sample((n_samples, nnz)) * counts[:, None]).astype(np.int64)
     owner = labels[(ends - counts)[:, None] + pick]
     features = class_features[owner, random.randint(n_informative, size=(n_samples, nnz))]
@@ -121,14 +120,14 @@ def make_xmc(
 
 
 def _ranks(random: Any, n: int, exponent: float, size: int) -> Any:
-    """``size`` ranks below ``n``, rank r with weight ``(r + 1) ** -exponent``."""
+    """Draw ``size`` ranks below ``n``, rank r with weight ``(r + 1) ** -exponent``."""
     weights = np.cumsum(np.arange(1, n + 1, dtype=np.float64) ** -exponent)
     drawn = np.searchsorted(weights, random.random_sample(size) * weights[-1], side="right")
     return np.minimum(drawn, n - 1)
 
 
 def _rows(features: Any, values: Any, n_features: int) -> Any:
-    """Rows of unit length of the sampled features, each once."""
+    """Return rows of unit length with each sampled feature once."""
     order = np.argsort(features, axis=1)
     features = np.take_along_axis(features, order, axis=1)
     first = np.ones(features.shape, dtype=bool)

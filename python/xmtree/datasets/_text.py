@@ -1,4 +1,4 @@
-"""svmlight and XMC text."""
+"""Reading and writing svmlight and XMC text."""
 
 from __future__ import annotations
 
@@ -31,27 +31,26 @@ def load_xmc(
     Parameters
     ----------
     path : str or path-like
-        The file, plain or compressed (gzip, xz, zstd); ``"-"`` is the
-        process's standard input.
+        The file, plain or compressed (gzip, xz, zstd); ``"-"`` is stdin.
     multilabel : bool or "auto", default="auto"
-        Form of `y`: label sets (True), one label per row (False; a row with
-        none or several is an error), or one label per row if every row of the
-        file has exactly one, else label sets ("auto").
+        Form of `y`. True: label sets. False: one label per row; a row with none
+        or several is an error. "auto": one label per row if every row of the
+        file has exactly one, else label sets.
 
     Returns
     -------
     X : csr_matrix of shape (n_samples, n_features), dtype float32
-        The width is the header's ``D``. Indices are sorted.
+        Rows with sorted indices; the width is the header's ``D``.
     y : csr_matrix of shape (n_samples, n_labels), dtype int64, or ndarray of \
 shape (n_samples,), dtype int64
-        The 0/1 indicator of label sets, its width the header's ``K``; or one
+        The 0/1 indicator of label sets, as wide as the header's ``K``; or one
         label per row, below ``K``.
 
     Raises
     ------
     ValueError
-        If a line cannot be read (the message begins with ``file:line:``, lines counted from 1), the
-        number of rows is not the header's, or a compressed file is damaged.
+        If a line cannot be read (the message begins with ``file:line:``, lines from 1), the
+        number of rows differs from the header's, or a compressed file is damaged.
     OSError
         If the file cannot be opened or read.
 
@@ -86,29 +85,29 @@ def load_svmlight(
     path : str or path-like
         As for :func:`load_xmc`. ``qid:`` and comments are skipped.
     n_features : int, default=None
-        Number of columns of `X`; None: as many as the highest index requires.
+        Number of columns of `X`; None is as many as the highest index requires.
         Pass it to read a test file with the width of its training file.
     zero_based : bool or "auto", default="auto"
-        Whether column indices in the file begin at 0; "auto": they do if
+        Whether column indices in the file begin at 0. With "auto" they do if
         index 0 occurs anywhere in it, else they begin at 1.
     multilabel : bool or "auto", default="auto"
-        Form of `y`: lists of labels (True), one label per row (False; a row
-        with none or several is an error), or one label per row if every row of
-        the file has exactly one, else lists ("auto").
+        Form of `y`. True: lists of labels. False: one label per row; a row with
+        none or several is an error. "auto": one label per row if every row of
+        the file has exactly one, else lists.
 
     Returns
     -------
     X : csr_matrix of shape (n_samples, n_features), dtype float32
-        Indices are sorted; zeros that stand in the file are kept.
+        Rows with sorted indices; explicit zeros in the file are kept.
     y : ndarray of shape (n_samples,), dtype float64, or list of n_samples lists of int
-        One label per row, which may be any finite number; or each row's whole-number
+        One label per row, which may be any finite number; or each row's integer
         labels in increasing order.
 
     Raises
     ------
     ValueError, OSError
-        As for :func:`load_xmc`; if the file has no examples; and of a label that is an integer
-        beyond 2**53, if float64 would round it.
+        As for :func:`load_xmc`; also if the file has no examples, or float64 would round
+        an integer label beyond 2**53.
 
     Examples
     --------
@@ -132,17 +131,17 @@ def iter_xmc(
 ) -> Iterator[tuple[sp.csr_matrix, Any]]:
     """Read a file in XMC format in batches, in constant memory.
 
-    Threads in the background decompress and parse ahead of the loop body.
+    Background threads decompress and parse ahead of the loop body.
 
     Parameters
     ----------
     path : as for :func:`load_xmc`
     batch_size : int, default=4096
-        Rows per batch; the last has what is left.
+        Rows per batch; the last batch may have fewer.
     multilabel : bool or "auto", default="auto"
-        As for :func:`load_xmc`, so that the batches are slices of what it
-        returns. "auto" reads the file twice, the first time up to the first row
-        that has not exactly one label; it is an error for ``"-"``, which can be
+        As for :func:`load_xmc`, so that the batches are slices of its result.
+        "auto" reads the file twice, the first time up to the first row that does
+        not have exactly one label. It is an error for ``"-"``, as stdin can be
         read only once.
 
     Yields
@@ -155,8 +154,8 @@ def iter_xmc(
     Raises
     ------
     ValueError, OSError
-        As for :func:`load_xmc`: for options and missing files at the call, for a bad line after
-        the batches before it, or at the call if the file is read twice.
+        As for :func:`load_xmc`. Wrong options and missing files raise at the call, a bad line
+        after the batches before it, or at the call if the file is read twice.
 
     Examples
     --------
@@ -173,7 +172,7 @@ def iter_xmc(
     sets = flag("multilabel", multilabel)
     if sets is None:
         _refuse_stdin(path, "multilabel")
-        # Reads up to the first row with other than one label.
+        # Reads up to the first row that does not have exactly one label.
         batches = _core.iter_xmc(path, batch_size, True)
         sets = any((np.diff(batch[3]) != 1).any() for batch in batches)
     return map(_xmc, _core.iter_xmc(path, batch_size, sets))
@@ -192,7 +191,7 @@ def iter_svmlight(
     Parameters
     ----------
     batch_size : int, default=4096
-        Rows per batch; the last has what is left.
+        Rows per batch; the last batch may have fewer.
     path, n_features, zero_based, multilabel : as for :func:`load_svmlight`
 
     Yields
@@ -210,10 +209,10 @@ def iter_svmlight(
     Notes
     -----
     The batches are slices of what :func:`load_svmlight` returns for the same
-    arguments. How wide `X` is, where indices begin and how many labels rows
-    have shows only at the file's end; unless `n_features`, `zero_based` and
-    `multilabel` are all given, the file is read twice. Standard input can be
-    read only once, so for ``"-"`` all three must be given.
+    arguments. The width, the first index and the number of labels per row are
+    known only at the file's end. Unless `n_features`, `zero_based` and
+    `multilabel` are all given, the file is therefore read twice. For ``"-"``,
+    which can be read only once, all three must be given.
 
     Examples
     --------
@@ -239,22 +238,21 @@ def save_xmc(
 ) -> None:
     """Write a data set in the format of the Extreme Classification Repository.
 
-    The file is written completely or, after an error, not at all; an existing file is
-    replaced only at the end.
+    After an error no file is written; an existing file is replaced only at the end.
 
     Parameters
     ----------
     path : str or path-like
         The file to write; the suffixes ``.gz``, ``.xz`` and ``.zst`` compress it.
     X : array-like or sparse matrix of shape (n_samples, n_features)
-        Finite numbers. They are rounded to float32, which then read back
-        exactly. Zeros are not written.
+        Finite numbers. They are rounded to float32 and then read back exactly.
+        Zeros are not written.
     y : array-like of shape (n_samples,), indicator of shape (n_samples, n_labels), \
 or list of label lists
-        Labels: one whole number per row, a sparse or dense 0/1 indicator, or
-        each row's whole numbers, read as by ``fit``.
+        One integer per row, a sparse or dense 0/1 indicator, or each row's
+        integers, interpreted as by ``fit``.
     n_labels : int, default=None
-        The header's ``K``; None: the indicator's width, or one more than the
+        The header's ``K``; None is the indicator's width, or one more than the
         highest label.
 
     Raises
@@ -278,9 +276,9 @@ or list of label lists
     <BLANKLINE>
     """
     if os.fspath(path) == _STDIN:
-        raise ValueError('path must be a file, got "-"; save_xmc does not write to standard output')
+        raise ValueError('path must be a file, got "-"; save_xmc does not write to stdout')
     check_structure(X, "X")
-    # The core checks whether all values are finite, and names row and column.
+    # The core checks that all values are finite, and names row and column.
     rows = check_array(
         X if hasattr(X, "dtype") or hasattr(X, "columns") else np.asarray(X),
         accept_sparse="csr",
@@ -295,13 +293,15 @@ or list of label lists
     sets = _indicator(y)
     width = sets.shape[1] if n_labels is None else whole("n_labels", n_labels, 0, _MAX_INDEX)
     if sets.indices.size and sets.indices.max() >= width:
-        raise ValueError(f"n_labels is {width}, but y has label {sets.indices.max()}")
+        raise ValueError(
+            f"n_labels must exceed the largest label of y, {sets.indices.max()}, got {width}"
+        )
     _core.save_xmc(path, rows, sets, width)
 
 
 def _refuse_stdin(path: str | os.PathLike[str], names: str) -> None:
     if os.fspath(path) == _STDIN:
-        raise ValueError(f"standard input can be read but once: give {names}")
+        raise ValueError(f"stdin can be read only once; give {names}")
 
 
 def _svmlight_options(
@@ -332,7 +332,7 @@ def _svmlight(arrays: tuple[Any, ...]) -> tuple[sp.csr_matrix, Any]:
 
 
 def _indicator(y: Any) -> Any:
-    """Any form of y as a CSR indicator; a label that a row names again counts once."""
+    """Return y of any form as a CSR indicator; repeated labels of a row count once."""
     if not sparse.issparse(y) and getattr(y, "shape", ())[1:] == (1,):
         y = np.ravel(y)
     found = read(y, "y")
@@ -342,12 +342,12 @@ def _indicator(y: Any) -> Any:
     if len(labels) == 0:
         return sparse.csr_array((len(found.lengths), 0), dtype=np.uint8)
     if labels.dtype.kind not in "biuf":
-        raise TypeError(f"y: the labels must be whole numbers, got {labels.dtype}")
+        raise TypeError(f"y: labels must be integers, got {labels.dtype}")
     bad = ~((labels >= 0) & (labels < _MAX_INDEX) & (labels == np.floor(labels)))
     if bad.any():
         first = int(np.argmax(bad))
         raise ValueError(
-            f"y, row {found.row_of(first)}: labels must be whole numbers from 0, "
+            f"y, row {found.row_of(first)}: labels must be integers of at least 0, "
             f"got {labels[first].item()}"
         )
     sets = row_sets(labels, found.lengths, int(labels.max()) + 1)

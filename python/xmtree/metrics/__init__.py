@@ -1,27 +1,27 @@
-"""Measures for rankings of very many labels, by the definitions of the
-Extreme Classification Repository (http://manikvarma.org/downloads/XC/XMLRepository.html).
+"""Measures for rankings of very many labels.
 
-All functions take the same kinds of input (:func:`calibration_error` one label per row).
+They follow the definitions of the Extreme Classification Repository
+(http://manikvarma.org/downloads/XC/XMLRepository.html).
 
-True labels (``y_true``) come as an indicator of shape (n, n_labels), dense or in any
-sparse format; as a list of label lists; or as one label per row. Nested lists of one length, two
-or more, that hold 0 and 1 alone are an indicator; sets (``[{0, 1}, {1, 2}]``) never are.
+All functions accept the same inputs (:func:`calibration_error` only one label per row).
 
-Predictions (``y_pred``) come as labels, best first, of shape (n, at least k), for
-instance from ``predict_topk``; or as scores of shape (n, n_labels), floats, dense or
-sparse. Of a sparse matrix only the stored entries are ranked; scores of -inf are
-not. Equal scores are in the order of the columns.
-An array of integers, strings or objects holds labels, one of floats scores (unless
-the true labels are floats themselves and ``classes`` is not given; beside ``classes`` of floats
-they must be an array of objects to be labels).
--1, None, NaN and NaT stand for no label.
+True labels (``y_true``) are an indicator of shape (n, n_labels), dense or sparse; a list of
+label lists; or one label per row. Nested lists of equal length, two or more, that hold only
+0 and 1 are an indicator; sets (``[{0, 1}, {1, 2}]``) never are.
 
-Labels are compared with labels by value. Columns, of an indicator or of scores, stand for
-the labels 0, 1, ..., or for those of ``classes``: pass a learner's ``classes_`` unless its
-labels are 0, 1, .... Columns of data frames stand for the labels that they are named by, in any
-order, where predictions or ``classes`` name labels, too. Integer arrays (int32, int64), scores
-(float32, float64) and CSR are read in place; other labels are looked up one by one, which takes
-longer.
+Predictions (``y_pred``) are labels, best first, of shape (n, at least k), for instance from
+``predict_topk``; or scores of shape (n, n_labels), floats, dense or sparse. A sparse matrix
+ranks only its stored entries. Scores of -inf are not ranked, and ties keep the order of the
+columns. Arrays of integers, strings or objects hold labels, arrays of floats hold scores.
+If the true labels are floats, an array of floats holds labels as well, unless ``classes`` is
+given; with ``classes`` of floats, pass labels as an array of objects. -1, None, NaN and NaT
+stand for no label.
+
+Labels are compared by value. Columns of an indicator or of scores stand for the labels
+0, 1, ..., or for those of ``classes``: pass a learner's ``classes_`` unless its labels are
+0, 1, .... Columns of data frames stand for their names, in any order, if predictions or
+``classes`` hold labels. Integer arrays (int32, int64), scores (float32, float64) and CSR are
+read in place; other labels are looked up one by one, which is slower.
 
 Rows without true labels score 0 with ``empty="zero"``, as in the Repository's program, and
 are left out with ``empty="skip"``, as in some papers.

@@ -1,4 +1,4 @@
-"""What all measures of rankings share: checks, sums over rows in the core, a scorer around them."""
+"""Shared parts of the ranking measures: checks, sums over rows, and a scorer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ def measure(
     empty: str,
     propensities: ArrayLike | None = None,
 ) -> float | NDArray[np.float64]:
-    """The measure of this name, a number for one k and an array for several."""
+    """Return the measure of this name: a number for one k, an array for several."""
     requested = as_cuts(k)
     cuts = sorted(set(requested))
     if empty not in ("zero", "skip"):
@@ -45,7 +45,7 @@ def measure(
 
 
 def as_cuts(k: Any) -> list[int]:
-    """The ranks that ``k`` asks for, in its order."""
+    """Return the ranks of ``k`` in its order."""
     many = np.ndim(k) > 0
     cuts = list(k) if many else [k]
     for cut in cuts:
@@ -53,7 +53,7 @@ def as_cuts(k: Any) -> list[int]:
             what = "a sequence of integers of at least 1" if many else "an integer of at least 1"
             raise ValueError(f"k must be {what}, got {k!r}")
     if not cuts:
-        raise ValueError("k must be an integer or a sequence of them, got an empty one")
+        raise ValueError("k must be an integer or a sequence of integers, got an empty sequence")
     return [int(cut) for cut in cuts]
 
 
@@ -63,29 +63,29 @@ def _propensities(
     array = np.asarray(values)
     if array.ndim != 1 or array.dtype.kind not in "biuf":
         raise ValueError(
-            "propensities must be numbers, one per label, "
+            "propensities must be one number per label, "
             f"got an array of {array.dtype} of shape {array.shape}"
         )
     if not found.by_position:
         raise ValueError(
-            "the labels are not numbers: classes must say which label each propensity is of"
+            "propensities of labels that are not numbers need classes, with the label of each"
         )
     needed = found.n_columns if labels is None else len(labels)
     if needed is not None and len(array) != needed:
         what = "columns" if labels is None else "classes"
-        raise ValueError(f"there are {len(array)} propensities for {needed} {what}")
+        raise ValueError(f"got {len(array)} propensities for {needed} {what}, expected one each")
     if labels is not None and found.sets.shape[1] > len(labels):
         at = int(np.argmax(found.sets.indices >= len(labels)))
         row = int(np.searchsorted(found.sets.indptr, at, side="right")) - 1
-        raise ValueError(f"row {row} of y_true: a label is not in classes, so has no propensity")
+        raise ValueError(f"row {row} of y_true: a label is not in classes and has no propensity")
     return np.ascontiguousarray(array, dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class RankingScorer:
-    """``measure`` of the ``k`` best labels that an estimator, or a pipeline's last step, returns.
+    """Scorer of the ``k`` best labels of an estimator or of a pipeline's last step.
 
-    ``classes`` are the labels that the columns of an indicator or the propensities are of.
+    ``classes`` holds the labels of an indicator's columns and of the propensities.
     """
 
     measure: Callable[..., float]
@@ -93,10 +93,10 @@ class RankingScorer:
     classes: NDArray[Any] | None
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
-        """The measure on ``X`` and its true labels ``y``."""
+        """Return the measure on ``X`` and its true labels ``y``."""
         estimator, X = last_step(estimator, X)
         ranking, _ = estimator.predict_topk(X, self.k)
-        if ranking.dtype.kind == "f":  # which are scores beside classes
+        if ranking.dtype.kind == "f":  # floats would be read as scores if classes are given
             ranking = ranking.astype(object)
         form = getattr(getattr(estimator, "learner_", estimator), "_y_form", None)
         if form == "lists" and isinstance(y, list | tuple):

@@ -1,4 +1,4 @@
-"""The measures of rankings, as functions and as scorers of scikit-learn."""
+"""Ranking measures, as functions and as scorers of scikit-learn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class _Options(TypedDict, total=False):
 
 
 class _Measure(Protocol):
-    """A number for one k, an array for several."""
+    """Measure that returns a number for one k and an array for several."""
 
     @overload
     def __call__(
@@ -34,7 +34,7 @@ class _Measure(Protocol):
 
 
 class _WeightedMeasure(Protocol):
-    """The same, with propensities."""
+    """Measure with propensities."""
 
     @overload
     def __call__(
@@ -73,18 +73,20 @@ def precision_at_k(
     classes: ArrayLike | None = None,
     empty: Empty = "zero",
 ) -> Any:
-    """P@k: the share of the first k labels that are true, averaged over rows.
+    """Return P@k, the share of the first k labels that are true, averaged over rows.
 
-    The divisor is k, also where fewer than k labels are true or predicted.
+    The divisor is k even if fewer than k labels are true or predicted.
 
     Parameters
     ----------
     y_true : indicator of shape (n, n_labels), label lists, or labels of shape (n,)
+        The true labels.
     y_pred : labels, best first, of shape (n, at least k), or scores of shape (n, n_labels)
+        The predictions.
     k : int or sequence of ints, default=5
     classes : array of shape (n_labels,), optional
-        The labels that the columns of an indicator or of scores stand for; 0, 1, ... by
-        default. True labels that are not among them count as missed.
+        Labels of the columns of an indicator or of scores; 0, 1, ... by default. Other true
+        labels count as missed.
     empty : {"zero", "skip"}, default="zero"
         Whether rows without true labels score 0 or are left out.
 
@@ -95,9 +97,8 @@ def precision_at_k(
     Raises
     ------
     ValueError
-        If the shapes do not fit together, ``y_pred`` has fewer than k columns, a
-        score is NaN, a row names a label twice among its first k, or labels of
-        different types are to be compared.
+        If shapes do not match, ``y_pred`` has fewer than k columns, a score is NaN, the first
+        k labels of a row repeat one, or the types of labels cannot be compared.
 
     Examples
     --------
@@ -120,7 +121,7 @@ def recall_at_k(
     classes: ArrayLike | None = None,
     empty: Empty = "zero",
 ) -> Any:
-    """recall@k: the share of a row's true labels that are among the first k, averaged over rows.
+    """Return recall@k, the share of true labels among the first k, averaged over rows.
 
     Parameters
     ----------
@@ -148,10 +149,10 @@ def ndcg_at_k(
     classes: ArrayLike | None = None,
     empty: Empty = "zero",
 ) -> Any:
-    """nDCG@k: hits discounted by their rank, against the best ranking, averaged over rows.
+    """Return nDCG@k, hits discounted by rank relative to the best ranking, averaged over rows.
 
-    Of a row with m true labels it is DCG / best, where DCG is the sum of 1 / log2(r + 1) over
-    the ranks r <= k of its hits, and best the same sum over r = 1, ..., min(k, m).
+    A row with m true labels scores DCG / best. DCG is the sum of 1 / log2(r + 1) over the ranks
+    r <= k of its hits; best is the same sum over r = 1, ..., min(k, m).
 
     Parameters
     ----------
@@ -180,23 +181,23 @@ def psp_at_k(
     classes: ArrayLike | None = None,
     empty: Empty = "zero",
 ) -> Any:
-    """PSP@k: precision in which a hit on label l counts 1 / p_l, against the best ranking.
+    """Return PSP@k, precision with hits weighted by 1 / p_l, relative to the best ranking.
 
-    With the propensities p it is gain / best, as the Repository's program has it: gain is the sum
-    over all rows of the 1 / p_l of the hits among the first k, and best the sum over all rows of
-    the k largest 1 / p_l of the true labels. The quotient is taken once, over all rows together,
-    so that it lies between 0 and 1.
+    It is gain / best, as in the Repository's program. Gain sums 1 / p_l over the hits among the
+    first k of every row; best sums the k largest 1 / p_l of every row's true labels. The sums
+    over all rows are divided once, so that the result is between 0 and 1.
 
     Parameters
     ----------
     y_true, y_pred : as for :func:`precision_at_k`
     propensities : array of shape (n_labels,), above 0 and at most 1
-        From :func:`propensities`, of the training labels. In the order of the columns or of
-        ``classes``; without either that of label i is at position i. Every true label needs one.
+        Propensities p of the training labels, from :func:`propensities`, in the order of the
+        columns or of ``classes``; without either, label i is at position i. Every true label
+        needs one.
     k, classes : as for :func:`precision_at_k`
     empty : {"zero", "skip"}, default="zero"
-        Rows without true labels add to neither sum, so that it makes no difference but where no
-        row has any label: that is 0 with "zero", and an error with "skip".
+        Only matters if no row has true labels, which is 0 with "zero" and an error with "skip".
+        Other rows without true labels add to neither sum.
 
     Returns
     -------
@@ -205,8 +206,8 @@ def psp_at_k(
     Raises
     ------
     ValueError
-        As :func:`precision_at_k`; and if a propensity is out of range, a true label has
-        none, or the labels are not numbers and there are no ``classes``.
+        As for :func:`precision_at_k`; also if a propensity is out of range, a true label has
+        none, or the labels are not numbers and ``classes`` is missing.
 
     Examples
     --------
@@ -227,12 +228,12 @@ def psndcg_at_k(
     classes: ArrayLike | None = None,
     empty: Empty = "zero",
 ) -> Any:
-    """PSnDCG@k: nDCG in which a hit on label l counts 1 / p_l, against the best ranking.
+    """Return PSnDCG@k, nDCG with hits weighted by 1 / p_l, relative to the best ranking.
 
-    With the propensities p it is gain / best, as the Repository's program has it. Of a row with
-    m true labels gain is the sum of 1 / (p_l log2(r + 1)) over the hits l at the ranks r <= k,
-    divided by the sum of 1 / log2(r + 1) over r = 1, ..., min(k, m); best is the same of the best
-    ranking, true labels by falling 1 / p_l. Both are added up over all rows, then divided.
+    It is gain / best, as in the Repository's program; both are summed over all rows, then divided.
+    The gain of a row is the sum of 1 / (p_l log2(r + 1)) over its hits l at ranks r <= k, divided
+    by D. With m true labels D is the sum of 1 / log2(r + 1) over r = 1, ..., min(k, m). Best is
+    the gain of the best ranking, which is the true labels by decreasing 1 / p_l.
 
     Parameters
     ----------
@@ -254,24 +255,24 @@ def psndcg_at_k(
 def propensities(
     y: LabelsLike, a: float = 0.55, b: float = 1.5, *, classes: ArrayLike | None = None
 ) -> NDArray[np.float64]:
-    """The probability that a true label was annotated, estimated from its frequency.
+    """Estimate the probability that a true label was annotated, from the label's frequency.
 
-    p_l = 1 / (1 + C (N_l + b)^-a) with C = (ln N - 1)(b + 1)^a, where N is the number of
-    rows and N_l how many of them have l; C is at least 0. H. Jain, Y. Prabhu, M. Varma,
+    p_l = 1 / (1 + C (N_l + b)^-a) with C = (ln N - 1)(b + 1)^a, at least 0. N is the number
+    of rows, and N_l the number of rows with label l. Source: H. Jain, Y. Prabhu, M. Varma,
     KDD 2016. They use a = 0.5, b = 0.4 for Wikipedia, a = 0.6, b = 2.6 for Amazon, and
     the defaults for other data.
 
     Parameters
     ----------
     y : indicator of shape (n, n_labels), label lists, or labels of shape (n,)
-        The labels of the training part, never those of the test part, which are too few
-        to estimate the frequency of rare labels, and whose N is another.
+        The labels of the training set. A test set has another N, and is too small to
+        estimate the frequency of rare labels.
     a : float of at least 0, default=0.55
     b : float above 0, default=1.5
     classes : array of shape (n_labels,), optional
-        The labels to return propensities of; others are ignored. By default
-        those of the columns, for integer labels 0, 1, ..., max(y), for any other labels
-        those that occur, sorted (a learner's ``classes_``).
+        Labels to return propensities for; others are ignored. The default is the columns
+        of an indicator, 0, 1, ..., max(y) for integer labels, and for other labels those
+        that occur, sorted (a learner's ``classes_``).
 
     Returns
     -------
@@ -296,22 +297,22 @@ def make_scorers(
     classes: ArrayLike | None = None,
     empty: Empty = "zero",
 ) -> dict[str, RankingScorer]:
-    """Scorers for scikit-learn's ``scoring=``: "P@k", "nDCG@k" and, with propensities, "PSP@k".
+    """Return scorers for scikit-learn: "P@k", "nDCG@k" and, with propensities, "PSP@k".
 
-    They rank labels by ``predict_topk``, of an estimator or of a pipeline's last step. All of
-    them fit ``cross_validate`` and, with ``refit="P@1"``, ``GridSearchCV``; ``cross_val_score``
-    takes one. For label lists pass ``cv=KFold(...)``: scikit-learn's ``cv=3`` refuses them.
-    Of the functions here ``GridSearchCV`` alone takes a sparse indicator.
+    They rank labels by ``predict_topk`` of an estimator or of a pipeline's last step. Pass all of
+    them to ``cross_validate`` or, with ``refit="P@1"``, ``GridSearchCV``, or one of them to
+    ``cross_val_score``. Label lists need ``cv=KFold(...)``, as scikit-learn's ``cv=3`` refuses
+    them. Only ``GridSearchCV`` accepts a sparse indicator.
 
     Parameters
     ----------
     k : int or sequence of ints, default=(1, 3, 5)
     propensities : array of shape (n_labels,), optional
-        From :func:`propensities`, of all labels that are cross-validated: the same measure for
-        each part, and frequencies as of the whole training set.
+        From :func:`propensities` of all labels that are cross-validated, so that every fold has
+        the same measure and the frequencies of the whole training set.
     classes : array of shape (n_labels,), optional
-        The labels that propensities and the columns of an indicator are of. By default those of
-        the columns, or for integer labels 0, 1, ....
+        Labels of the propensities and of an indicator's columns. The default is the columns
+        themselves, or 0, 1, ... for integer labels.
     empty : {"zero", "skip"}, default="zero"
         Whether rows without true labels score 0 or are left out.
 

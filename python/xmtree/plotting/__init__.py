@@ -1,9 +1,9 @@
-"""Pictures of learners and of what they predict, by matplotlib.
+"""Plots of learners and of their predictions, with matplotlib.
 
-It needs matplotlib (``pip install matplotlib``): without it importing this module fails, and
-nothing else in the package does. Each function draws into ``ax``, or into a new figure of pyplot
-where that is None, and returns the axes: change titles, limits and scales there, and save by
-``ax.figure.savefig("name.svg")``. Programs without windows pass a ``matplotlib.figure.Figure()``.
+Only this module needs matplotlib (``pip install matplotlib``) and cannot be imported without.
+Each function draws into ``ax``, or into a new pyplot figure if that is None, and returns the
+axes. Change titles, limits and scales there, and save with ``ax.figure.savefig("name.svg")``.
+Programs without windows pass a ``matplotlib.figure.Figure()``.
 """
 
 try:

@@ -1,4 +1,4 @@
-"""Probabilities against shares, and which labels are confused."""
+"""Reliability diagrams and confusion matrices."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ def plot_reliability(
     label: str | None = None,
     ax: Axes | Figure | None = None,
 ) -> Axes:
-    """Draw whether predictions of probability p are right in a share p of cases.
+    """Draw the share of correct predictions against their predicted probability.
 
-    A point for each bin of probabilities: their mean, and the share of those predictions
-    that is right; its area grows with their number. Points below the diagonal: too sure.
-    The legend has the expected calibration error with these bins
-    (:func:`xmtree.metrics.calibration_error`; published figures are mostly of 15). Call it
-    again with the same axes to compare.
+    Each bin of probabilities is a point at their mean and the share of correct predictions; its
+    area grows with their number. Points below the diagonal are overconfident. The legend shows
+    the expected calibration error with these bins (:func:`xmtree.metrics.calibration_error`;
+    most published figures use 15). Call again with the same axes to compare.
 
     Parameters
     ----------
     y_true : indicator of shape (n, n_labels), label lists, or labels of shape (n,)
     labels : array of shape (n,) or (n, k), best first
-        Of ``predict``, or of ``predict_topk``, of which the first column counts.
+        Labels from ``predict``, or from ``predict_topk``, whose first column is used.
     probabilities : array of shape (n,) or (n, k), from 0 to 1
-        Of these labels.
+        Probabilities of these labels.
     n_bins : int, default=10
-        Bins of equal width from 0 to 1.
+        Number of bins of equal width from 0 to 1.
     classes : array of shape (n_labels,), optional
-        The labels that the columns of an indicator stand for; 0, 1, ... by default.
-    label : str, name of the curve in the legend, optional
+        Labels of the columns of an indicator; 0, 1, ... by default.
+    label : str, optional
+        Name of the curve in the legend.
     ax : matplotlib Axes or empty Figure, by default a new one
 
     Returns
@@ -58,8 +58,8 @@ def plot_reliability(
     >>> from xmtree.plotting import plot_reliability
     >>> X, y = load_digits(return_X_y=True)
     >>> clf = OAAClassifier(loss="softmax", random_state=0).fit(X[:1000], y[:1000])
-    >>> chances = clf.predict_proba(X[1000:])
-    >>> ax = plot_reliability(y[1000:], clf.predict(X[1000:]), chances.max(axis=1), label="OAA")
+    >>> proba = clf.predict_proba(X[1000:])
+    >>> ax = plot_reliability(y[1000:], clf.predict(X[1000:]), proba.max(axis=1), label="OAA")
     >>> ax.get_legend_handles_labels()[1][0][:28]
     'OAA: expected calibration er'
     """
@@ -74,7 +74,7 @@ def plot_reliability(
     ax.scatter(x, y, s=6 + 200 * bins.counts[filled] / bins.counts.sum(), color=line.get_color())
     ax.set(xlabel="probability of the best label", ylabel="share that is right")
     ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), aspect="equal")
-    # Above the axes: inside, any corner may have points.
+    # The legend is above the axes, as any corner inside may have points.
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1), frameon=False, borderpad=0)
     return ax
 
@@ -87,20 +87,20 @@ def _best(values: ArrayLike) -> Any:
 def plot_confusion(
     y_true: ArrayLike, y_pred: ArrayLike, n_labels: int = 15, ax: Axes | Figure | None = None
 ) -> Axes:
-    """Draw how often each of the most confused labels is taken for which other.
+    """Draw the confusion matrix of the most confused labels.
 
-    The labels shown are those with the most errors, as the true or as the predicted one, most
-    first. Rows are true labels, columns predicted ones, numbers are examples; the column
-    "others" has predictions of labels that are not shown, so that a row adds up to all its
-    examples. Colours are shares of the row, of errors alone. The title says how many of
-    all errors are between the labels shown.
+    The labels shown have the most errors, as the true or the predicted label, in decreasing order.
+    Rows are true labels, columns are predicted labels, and numbers count examples. The column
+    "others" counts predictions of labels not shown, so that a row sums to all its examples.
+    Errors are colored by their share of the row. The title counts the errors between the labels
+    shown, and all errors.
 
     Parameters
     ----------
     y_true, y_pred : arrays of shape (n,)
         One label per row.
     n_labels : int, default=15
-        Labels to show, at most.
+        Largest number of labels to show.
     ax : matplotlib Axes or empty Figure, by default a new one
 
     Returns
@@ -124,7 +124,7 @@ def plot_confusion(
     wrong = true != predicted
     n_errors = int(wrong.sum())
     errors = np.bincount(np.r_[true[wrong], predicted[wrong]], minlength=len(labels))
-    # Where too few are confused, the most frequent of the others.
+    # If too few labels are confused, the most frequent others follow.
     shown = np.lexsort((-np.bincount(true, minlength=len(labels)), -errors))[:n_labels]
     place = np.full(len(labels), len(shown))
     place[shown] = np.arange(len(shown))
@@ -158,7 +158,7 @@ def plot_confusion(
 def _codes(
     y_true: NDArray[Any], y_pred: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64]]:
-    """All labels, sorted, and both arrays as positions among them."""
+    """Return all labels, sorted, and both arrays as positions among them."""
     if y_true.ndim != 1 or y_pred.shape != y_true.shape or not len(y_true):
         raise ValueError(
             "y_true and y_pred must be two arrays of shape (n,), one label per row, "

@@ -1,4 +1,4 @@
-"""Figures of this package: axes, ticks, texts that fit, and files that do not depend on the day."""
+"""Shared parts of figures: axes, ticks, text that fits, and reproducible files."""
 
 import io
 import re
@@ -17,17 +17,17 @@ from matplotlib.textpath import text_to_path
 
 from xmtree._printable import printable
 
-#: Colours of figures, of page.css, too, and what they become where the reader prefers dark pages.
+#: Colors of figures, as in page.css, and their replacements for readers who prefer dark pages.
 _INK, _RULE, _CARD = "#1d2330", "#e3e4e0", "#ffffff"
 _DARK = {_INK: "#e8eaee", _RULE: "#2f3541", _CARD: "#1c2028"}
 
 
 def axes(ax: Axes | Figure | None, width: float, height: float) -> Axes:
-    """``ax``, or new ones: of an empty figure, or of a new one. The size is in inches."""
+    """Return ``ax``, or new axes of an empty or new figure of this size in inches."""
     if isinstance(ax, Axes):
         return ax
     if ax is None:
-        # Imported here: who passes axes or a figure needs no windows.
+        # pyplot may need a display, which callers with axes or a figure do not.
         from matplotlib import pyplot
 
         ax = pyplot.figure()
@@ -37,12 +37,12 @@ def axes(ax: Axes | Figure | None, width: float, height: float) -> Axes:
 
 
 def percent(share: float, position: float = 0) -> str:
-    """A share as a tick label."""
+    """Format a share as a tick label."""
     return f"{100 * share:.4g} %"
 
 
 def width_of(text: str, size: float) -> float:
-    """The width of ``text`` in points, at a font size in points."""
+    """Return the width of ``text`` in points, at a font size in points."""
     width, _, _ = text_to_path.get_text_width_height_descent(
         text, FontProperties(size=size), ismath=False
     )
@@ -50,12 +50,12 @@ def width_of(text: str, size: float) -> float:
 
 
 def one_line(text: Any) -> str:
-    """``text`` without line breaks, tabs, repeated spaces and other control characters."""
+    """Return ``text`` without line breaks, tabs, repeated spaces and control characters."""
     return printable(" ".join(str(text).split()))
 
 
 def shortened(text: Any, width: float, size: float) -> str:
-    """``text`` in one line, cut to ``width`` points; what is left out is an ellipsis."""
+    """Return ``text`` in one line, cut to ``width`` points with an ellipsis."""
     line = one_line(text)
     if width_of(line, size) <= width:
         return line
@@ -65,12 +65,12 @@ def shortened(text: Any, width: float, size: float) -> str:
 
 
 def house_style() -> AbstractContextManager[None]:
-    """The look of the figures that commands write, whatever the user's settings are."""
+    """Return the style of figures written by commands, whatever the user's settings are."""
     inked = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
     settings: dict[str, Any] = dict.fromkeys(inked, _INK)
     settings |= {
         "font.size": 9.0,
-        # The first is matplotlib's own; the others are no wider, for viewers that lack it.
+        # The first font comes with matplotlib; viewers without it use the others, no wider.
         "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial"],
         "axes.titlesize": 10.0,
         "axes.titleweight": "bold",
@@ -80,14 +80,14 @@ def house_style() -> AbstractContextManager[None]:
         "figure.facecolor": _CARD,
         "grid.color": _RULE,
         "legend.frameon": False,
-        "svg.fonttype": "none",  # text stays text: it can be searched, and takes the page's font
+        "svg.fonttype": "none",  # keeps text searchable, in the page's font
         "svg.hashsalt": "xmtree",
     }
     return style.context(["default", settings])
 
 
 def write(figure: Figure, path: Path, title: str) -> None:
-    """Writes a figure as .svg, .png, or .html with the SVG in it."""
+    """Write a figure as .svg, .png, or .html with the SVG in it."""
     if path.suffix == ".png":
         figure.savefig(path, dpi=150, metadata={"Software": None})
     elif path.suffix == ".svg":
@@ -106,7 +106,7 @@ def card(figure: Figure, title: str) -> str:
 
 
 def page(title: str, body: str) -> str:
-    """A whole page that needs no other file."""
+    """Return a whole page that needs no other file."""
     sheet = (files("xmtree.plotting") / "page.css").read_text(encoding="utf-8")
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -120,7 +120,7 @@ def _svg(figure: Figure) -> str:
     text = io.StringIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     figure.savefig(text, format="svg", metadata=nothing)
-    # Colours are in style attributes; viewers other than browsers ignore these rules.
+    # Colors are in style attributes; viewers other than browsers ignore these rules.
     rules = "".join(
         f'[style*="{what}: {light}"] {{ {what}: {dark} !important }} '
         for light, dark in _DARK.items()

@@ -1,4 +1,4 @@
-"""Trees: their upper levels, and where examples stop."""
+"""Plots of trees: their upper levels and the depth at which examples stop."""
 
 import math
 from itertools import repeat
@@ -18,11 +18,11 @@ from xmtree import _validation
 from xmtree._trees import upper_nodes
 from xmtree.plotting._figures import axes, one_line, percent, shortened, width_of
 
-#: Nodes that are drawn at most: more cannot be read.
+#: Largest number of nodes that is still readable.
 _MAX_NODES = 2000
-#: Points of the text where there is space for it.
+#: Font size in points, if there is space for it.
 _SIZE = 9.0
-#: Inches of a new figure: a level, at most; a row of the lowest level; what is around them.
+#: Sizes in inches of a new figure: largest width of a level, height of a row, margins.
 _WIDEST_LEVEL, _ROW, _AROUND = 3.0, 0.22, 0.9
 
 
@@ -31,24 +31,26 @@ def plot_tree(
 ) -> Axes:
     """Draw the upper levels of a tree, the root on the left.
 
-    The area of a node and the line that leads to it show its share of the examples that the
-    root has seen (one may take several branches of LdSM's), its colour the entropy of their
-    labels. Beside it is its most frequent label
-    (of LdSM's and Recall Tree's nodes, LOMtree's, and all leaves), the number of labels below
-    (inner nodes of filter and random trees) or the question that it asks (boosting: the upper
-    branch is that of examples for which it holds), then its share, and the number of nodes
-    below that are not drawn.
+    The area of a node and the width of the line to it show its share of the root's examples
+    (an example may take several branches of LdSM's trees). Its color shows the entropy of their
+    labels. The text beside a node has three parts:
+
+    - its most frequent label (LdSM, Recall Tree, LOMtree and all leaves), the number of labels
+      below (inner nodes of filter and random trees), or its split (boosting; the upper branch
+      is taken if it holds)
+    - its share of the examples
+    - the number of nodes below it that are not drawn.
 
     Parameters
     ----------
     estimator : a fitted estimator with ``trees_``
-        Or a pipeline that ends in one, or a ``TextClassifier`` that trained one.
+        Also a pipeline that ends in one, or a ``TextClassifier`` that trained one.
     tree : int, default=0
-        Which of ``trees_``.
+        Index in ``trees_``.
     max_depth : int, default=3
-        Levels below the root to draw.
+        Number of levels below the root to draw.
     ax : matplotlib Axes or empty Figure, optional
-        By default those of a new figure. Figures are made large enough. Names are made to fit.
+        A new figure by default. Figures get the size they need; names are cut to fit axes.
 
     Returns
     -------
@@ -78,7 +80,7 @@ def plot_tree(
     drawn = list(upper_nodes(chosen, max_depth))
     if len(drawn) > _MAX_NODES:
         raise ValueError(
-            f"max_depth={max_depth} would draw {len(drawn)} nodes; at most {_MAX_NODES} can be read"
+            f"max_depth={max_depth} would draw {len(drawn)} nodes; at most {_MAX_NODES} are allowed"
         )
     nodes = np.array([node for node, _, _ in drawn])
     x, y = np.array([level for _, level, _ in drawn]), _heights(chosen, nodes)
@@ -102,7 +104,7 @@ def plot_tree(
     ax.set_axis_off()
     entropy = chosen.label_entropy
     circles = _circles(ax, x, y, entropy[nodes], float(entropy.max()))
-    # What fits: points per level and per row.
+    # The text must fit into these points per level and per row.
     width, height = _size_in_points(ax)
     level, row = width / (n_levels + 0.12), height / (n_rows + 0.2)
     size, largest = min(_SIZE, 0.75 * row), min(14.0, 0.8 * row)
@@ -126,17 +128,17 @@ def plot_tree(
 def plot_depth_histogram(
     estimator: Any, tree: int | None = None, ax: Axes | Figure | None = None
 ) -> Axes:
-    """Draw how deep examples go: the share of them that stop at each depth.
+    """Draw the share of examples that stop at each depth.
 
-    Of label trees, a dashed line shows the depth of a balanced tree with a leaf for each label:
-    log K to the base of the tree's arity. Examples are counted as ``n_examples`` counts them: by
-    importance, each pass, and of LdSM each path.
+    For label trees, a dashed line shows the depth of a balanced tree with one leaf per label:
+    log K to the base of the tree's arity. Examples are counted as in ``n_examples``: weighted by
+    importance, in every pass, and for LdSM on every path.
 
     Parameters
     ----------
     estimator : as for :func:`plot_tree`
     tree : int, optional
-        Which of ``trees_``; by default all of them together.
+        Index in ``trees_``; by default all trees are combined.
     ax : matplotlib Axes or empty Figure, by default a new one
 
     Returns
@@ -184,12 +186,12 @@ def plot_depth_histogram(
 
 
 def _learner_of(estimator: Any) -> Any:
-    """The learner inside pipelines and text classifiers."""
+    """Return the learner inside a pipeline or text classifier."""
     if isinstance(estimator, Pipeline):
         estimator = estimator[-1]
     learner = getattr(estimator, "learner_", estimator)
     if not hasattr(type(learner), "trees_"):
-        raise AttributeError(f"a {type(learner).__name__} has no trees to draw")
+        raise AttributeError(f"{type(learner).__name__} has no trees to draw")
     return learner
 
 
@@ -197,7 +199,7 @@ def _trees_of(learner: Any) -> list[Any]:
     trees: list[Any] = learner.trees_
     if "n_examples" not in trees[0]:
         raise ValueError(
-            f"this {type(learner).__name__} stores no statistics of its nodes; "
+            f"this {type(learner).__name__} has no node statistics; "
             "train it with keep_statistics=True"
         )
     return trees
@@ -210,7 +212,7 @@ def _tree_number(tree: Any, n_trees: int) -> int:
 
 
 def _size_in_points(ax: Axes) -> tuple[float, float]:
-    """Width and height of the axes, as the figure's layout places them."""
+    """Return width and height of the axes in the figure's layout."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     figure.draw_without_rendering()
@@ -219,9 +221,9 @@ def _size_in_points(ax: Axes) -> tuple[float, float]:
 
 
 def _circles(ax: Axes, x: Any, y: Any, entropy: Any, highest: float) -> PathCollection:
-    """The nodes in the colours of their entropies, and a colour bar."""
-    colours = colormaps["viridis"].resampled(32)
-    circles = ax.scatter(x, y, c=entropy, cmap=colours, vmin=0, vmax=highest or 1.0, zorder=2)
+    """Draw the nodes in the colors of their entropies, and a color bar."""
+    colors = colormaps["viridis"].resampled(32)
+    circles = ax.scatter(x, y, c=entropy, cmap=colors, vmin=0, vmax=highest or 1.0, zorder=2)
     circles.set_gid("nodes")
     figure = ax.get_figure(root=True)
     assert figure is not None
@@ -231,12 +233,12 @@ def _circles(ax: Axes, x: Any, y: Any, entropy: Any, highest: float) -> PathColl
         circles, ax=ax, label="label entropy, nats", shrink=shrink, aspect=shrink * height / 0.12
     )
     assert bar.solids is not None
-    bar.solids.set_edgecolor("face")  # otherwise viewers show seams
+    bar.solids.set_edgecolor("face")  # avoids seams in viewers
     return circles
 
 
 def _heights(tree: Any, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Rows of the nodes, which come depth first: leaves one below the other, parents between."""
+    """Return a row per node, in depth-first order: leaves below each other, parents between."""
     heights = dict.fromkeys(nodes.tolist(), 0.0)
     inside = {node: [c for c in tree.children[node].tolist() if c in heights] for node in heights}
     row = 0
@@ -251,7 +253,7 @@ def _heights(tree: Any, nodes: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _descendants(tree: Any) -> NDArray[np.int64]:
-    """The number of nodes below each node."""
+    """Return the number of nodes below each node."""
     below = np.zeros(len(tree.depth), np.int64)
     for depth in range(int(tree.depth.max()), 0, -1):
         nodes = np.flatnonzero(tree.depth == depth)
@@ -260,7 +262,7 @@ def _descendants(tree: Any) -> NDArray[np.int64]:
 
 
 def _name(learner: Any, tree: Any, node: int) -> str:
-    """What is written beside a node."""
+    """Return the name beside a node."""
     classes = learner.classes_
     if "feature" in tree:
         return _question(learner, tree, node)
@@ -273,7 +275,7 @@ def _name(learner: Any, tree: Any, node: int) -> str:
 
 
 def _question(learner: Any, tree: Any, node: int) -> str:
-    """What a node of a boosted tree asks; of a leaf the class with the largest vote."""
+    """Return the split of a node of a boosted tree, or the leaf's class with the largest vote."""
     leaf, feature = tree.leaf[node], tree.feature[node]
     if leaf >= 0:
         bounds = tree.vote_starts[leaf : leaf + 2]
@@ -286,6 +288,6 @@ def _question(learner: Any, tree: Any, node: int) -> str:
 
 
 def _first(classes: Any, labels: Any, counts: Any, bounds: Any) -> str:
-    """The label with the largest of the counts within the bounds."""
+    """Return the label with the largest count within the bounds."""
     inside = slice(*bounds)
     return str(classes[labels[inside][np.argmax(counts[inside])]]) if np.diff(bounds)[0] else "none"
