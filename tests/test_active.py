@@ -1,4 +1,4 @@
-"""Active GAMBLE: what it chooses, and that it knows no label but those it was taught."""
+"""Active GAMBLE chooses uncertain rows and uses only the labels it was taught."""
 
 import pickle
 import re
@@ -21,13 +21,13 @@ def active(**more):
 
 
 def bands(n=3000, seed=0):
-    """Four classes that meet in thin bands, far from which nothing is to be learned."""
+    """Return four classes that meet in thin bands; rows far from them are not informative."""
     X = np.random.default_rng(seed).uniform(0, 4, size=(n, 2))
     return X, np.floor(X[:, 0]).astype(int)
 
 
 def lessons(model, y):
-    """Answers all queries; the rows asked for, round by round."""
+    """Answer all queries, and return the queried rows of each round."""
     asked = []
     while model.stop_reason_ is None:
         rows = model.query()
@@ -36,7 +36,7 @@ def lessons(model, y):
     return asked
 
 
-def test_doubtful_rows_teach_more_than_random_ones():
+def test_uncertain_rows_help_more_than_random_ones():
     X, y = bands()
     X_test, y_test = bands(seed=1)
     scores = {}
@@ -49,7 +49,7 @@ def test_doubtful_rows_teach_more_than_random_ones():
 @pytest.mark.parametrize("selection", ["margin", "random"])
 @pytest.mark.parametrize("share", [1.0, 0.3])
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
-def test_a_session_is_the_simulation_step_by_step(selection, share, convert):
+def test_a_session_equals_fit(selection, share, convert):
     X, y = estimators.dense()
     X = convert(X)
     settings = {"selection": selection, "pool_share": share}
@@ -65,7 +65,7 @@ def test_a_session_is_the_simulation_step_by_step(selection, share, convert):
     estimators.same_predictions(session, simulated, X)
 
 
-def test_only_what_was_taught_has_a_label():
+def test_only_taught_rows_have_labels():
     X, _ = estimators.dense()
     session = active(n_initial=5).start(X)
     rows = session.query()
@@ -77,7 +77,7 @@ def test_only_what_was_taught_has_a_label():
     assert set(session.predict(X)) == {"known"}
     assert session.learning_curve_.n_samples.tolist() == [5]
     assert session._labels.tolist() == ["known"] * 5
-    # A committee of one class is as sure of any row: the next ones are drawn.
+    # All rows are equally certain to a committee of one class, so the next are random.
     rows = session.query()
     np.testing.assert_array_equal(session.query(), rows)
     assert not set(rows) & set(session.selected_)
@@ -93,7 +93,7 @@ def test_the_first_working_set_has_all_classes():
     assert len(model.classes_) == 6
 
 
-def test_the_most_doubtful_rows_move():
+def test_the_least_certain_rows_are_added():
     X, y = estimators.dense()
     model = active(n_rounds=1).fit(X, y)
     session = active().start(X)
@@ -119,7 +119,7 @@ def test_the_curve():
     assert curve.n_classes.tolist() == [6] * 5
     assert curve.validation_error[-1] == pytest.approx(1 - model.score(X, y))
     assert np.isfinite(curve.utility[:-1]).all()
-    # After the last round nothing was to be chosen.
+    # No rows are chosen after the last round.
     assert np.isnan(curve.utility[-1])
     assert model.stop_reason_ == "rounds"
     assert model.best_round_ == 4
@@ -127,7 +127,7 @@ def test_the_curve():
     assert np.isnan(active().fit(X, y).learning_curve_.validation_error).all()
 
 
-def test_a_curve_that_was_kept_stays():
+def test_a_returned_curve_is_not_modified():
     X, y = estimators.dense()
     session = active().start(X).teach(np.arange(12), y[:12])
     curve = session.learning_curve_
@@ -136,7 +136,7 @@ def test_a_curve_that_was_kept_stays():
     assert np.isfinite(session.learning_curve_.utility).all()
 
 
-def test_all_rows_are_learned_in_the_end():
+def test_all_rows_are_used_in_the_end():
     X, y = estimators.dense(n=40)
     model = active(n_rounds=50).fit(X, y)
     assert model.stop_reason_ == "pool"
@@ -144,7 +144,7 @@ def test_all_rows_are_learned_in_the_end():
     assert model.learning_curve_.n_samples[-1] == 40
 
 
-def test_early_stopping_goes_back_to_the_best_round():
+def test_early_stopping_restores_the_best_round():
     X, y = bands(600)
     y[::4] = np.random.default_rng(0).integers(0, 4, len(y[::4]))
     model = active(early_stopping=True, patience=3, n_rounds=50).fit(X, y)
@@ -175,7 +175,7 @@ def test_the_same_seed_gives_the_same_model(n_jobs):
     assert active(random_state=1).fit(X, y).selected_.tolist() != one.selected_.tolist()
 
 
-def test_the_template_stays_as_it_is():
+def test_the_template_is_not_modified():
     X, y = estimators.dense()
     template = SAMMEClassifier(n_estimators=3, random_state=7)
     model = active(estimator=template).fit(X, y)
@@ -201,7 +201,7 @@ def test_rows_held_out_count_by_their_weights():
     y[::3] = np.random.default_rng(0).integers(0, 4, 100)
     weights = np.random.default_rng(1).uniform(1, 100, 300).astype(np.float32)
     model = active(n_rounds=1000, early_stopping=True, patience=10**6)
-    # All others are learned from in the end.
+    # All other rows are used in the end.
     held = np.setdiff1d(np.arange(300), model.fit(X, y, weights).selected_)
     wrong = model.predict(X[held]) != y[held]
     error = model.learning_curve_.validation_error[model.best_round_]
@@ -229,13 +229,13 @@ def test_a_round_ends_when_all_rows_have_a_label():
     assert not set(rows[7:9]) & set(np.concatenate(asked))
     with pytest.raises(ValueError, match=f"row {rows[7]} of the pool was skipped"):
         session.teach(rows[7:8], [0])
-    # The session goes on where the limit is raised.
+    # The session continues with a higher limit.
     assert len(session.query()) == 0
     assert session.stop_reason_ == "rounds"
     assert len(session.set_params(n_rounds=6).query()) == 6
 
 
-def test_fit_leaves_nothing_to_go_on_with():
+def test_fit_leaves_no_session():
     X, y = estimators.dense()
     model = active().fit(X, y).set_params(n_rounds=50)
     assert model.stop_reason_ == "rounds"
@@ -244,13 +244,13 @@ def test_fit_leaves_nothing_to_go_on_with():
     assert model.start(X).stop_reason_ is None
 
 
-def test_skipping_the_last_row_asked_for_ends_the_round():
+def test_skipping_the_last_queried_row_ends_the_round():
     X, y = estimators.dense()
     session = active().start(X)
     rows = session.query()
     session.teach(rows[1:], y[rows[1:]]).skip(rows[:1])
     assert session.learning_curve_.n_samples.tolist() == [11]
-    # Nothing new was taught, so nothing is trained.
+    # Without new labels, nothing is trained.
     session.skip(session.query())
     assert session.learning_curve_.n_samples.tolist() == [11]
 
@@ -259,7 +259,7 @@ BAD_ROWS = {
     "outside": ([0, 240], "from 0 to 239, the rows of the pool, got 240"),
     "negative": ([-1], "got -1"),
     "twice": ([4, 4], "row 4 twice"),
-    "known": ([0], "row 0 of the pool has a label already"),
+    "known": ([0], "row 0 of the pool already has a label"),
     "a mask": (np.ones(240, bool), "row numbers of the pool"),
     "floats": ([1.0], "row numbers of the pool"),
     "none": ([], "row numbers of the pool"),
@@ -315,7 +315,7 @@ DAYS = np.array(["3000-01-01", "2000-01-01"], "M8[D]")
         (DAYS, np.array([1, 2], "M8[ns]")),
     ],
 )
-def test_labels_that_would_be_changed_are_refused(before, y):
+def test_labels_that_would_change_are_refused(before, y):
     X, _ = estimators.dense()
     session = active().start(X).teach([0, 1], before)
     with pytest.raises(ValueError, match=re.escape(f"its labels are {y.dtype}, those before")):
@@ -341,7 +341,7 @@ def test_numbers_of_other_types_are_kept_exactly():
         (DAYS, np.array(["2001-01-01T00", "2002-01-01T12"], "M8[h]")),
     ],
 )
-def test_labels_of_types_that_go_together(before, y):
+def test_labels_of_compatible_types(before, y):
     X, _ = estimators.dense()
     session = active().start(X).teach([0, 1], before).teach([2, 3], y)
     assert len(session.classes_) == len({*np.array(before).tolist(), *np.array(y).tolist()})
@@ -349,7 +349,7 @@ def test_labels_of_types_that_go_together(before, y):
     assert np.isin(y, session.classes_).all()
 
 
-def test_what_is_missing_is_named():
+def test_errors_name_missing_arguments():
     X, y = estimators.dense()
     fitted = active().fit(X, y)
     for call in (fitted.query, lambda: fitted.skip([0]), lambda: fitted.teach([0], [0])):
@@ -357,7 +357,7 @@ def test_what_is_missing_is_named():
             call()
     with pytest.raises(NotFittedError, match=r"call start"):
         _ = active().stop_reason_
-    with pytest.raises(ValueError, match="X_val and y_val go together"):
+    with pytest.raises(ValueError, match="X_val and y_val must be given together"):
         active().fit(X, y, X_val=X)
     with pytest.raises(ValueError, match="y_val has 3 labels for 240 rows"):
         active().fit(X, y, X_val=X, y_val=y[:3])
@@ -400,7 +400,7 @@ def test_bad_settings_of_the_estimator_are_refused_at_once(settings):
         with pytest.raises(ValueError, match=name):
             call()
         assert vars(model) == before
-    # As well where they come during a session.
+    # The same holds during a session.
     session = active().start(X)
     with pytest.raises(ValueError, match=name):
         session.set_params(estimator=model.estimator).query()

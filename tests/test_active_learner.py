@@ -1,4 +1,4 @@
-"""ActiveLearner: what it asks, of which classifiers, and when it stops asking."""
+"""ActiveLearner: queries, classifiers and stopping rules."""
 
 import pickle
 
@@ -29,14 +29,14 @@ def learner(estimator=None, **more):
 
 
 def overlapping(n=400, n_classes=6, seed=0):
-    """Classes that nothing separates without error, in the proportions of ``dense``."""
+    """Return classes that overlap, in the proportions of ``dense``."""
     random = np.random.default_rng(seed)
     y = np.arange(n) % n_classes
     return np.eye(n_classes)[y] * 2 + random.normal(size=(n, n_classes)) * 0.6, y
 
 
 def answered(session, y):
-    """Answers all queries; the rows asked for, round by round."""
+    """Answer all queries, and return the queried rows of each round."""
     asked = []
     while session.stop_reason_ is None:
         asked.append(session.query())
@@ -45,7 +45,7 @@ def answered(session, y):
 
 
 def after_one_round(X, y, **settings):
-    """A session whose classifier knows all classes, and the row numbers not yet labelled."""
+    """Return a session whose classifier knows all classes, and its unlabeled rows."""
     session = learner(**settings).start(X)
     first = np.arange(30)
     session.teach(first, y[first])
@@ -54,7 +54,7 @@ def after_one_round(X, y, **settings):
 
 @pytest.mark.parametrize("name", TEMPLATES)
 @pytest.mark.parametrize("selection", WAYS)
-def test_every_classifier_can_be_driven_every_way(name, selection):
+def test_every_classifier_works_by_fit_and_by_sessions(name, selection):
     X, y = estimators.sparse()
     template = estimators.ALL[name]()
     settings = {"selection": selection, "n_initial": 20, "n_rounds": 4}
@@ -74,7 +74,7 @@ def test_every_classifier_can_be_driven_every_way(name, selection):
 
 
 @pytest.mark.parametrize("selection", WAYS)
-def test_threads_make_no_difference_and_seeds_do(selection):
+def test_seeds_matter_and_threads_do_not(selection):
     X, y = overlapping()
     one, other, third = (
         learner(RecallTreeClassifier(n_passes=2), selection=selection, **more).fit(X, y)
@@ -110,7 +110,7 @@ def test_margins_of_rows_with_less_than_two_scores():
 
 
 @pytest.mark.parametrize("template", [OAAClassifier(loss="logistic"), LOMTreeClassifier()])
-def test_utilities_are_what_they_are_called(template):
+def test_utilities_are_margins(template):
     X, y = overlapping()
     session, rest = after_one_round(X, y, estimator=template, diversity=1)
     expected = utilities_by_hand(session.estimator_, X[rest])
@@ -121,11 +121,11 @@ def test_utilities_are_what_they_are_called(template):
     assert session.learning_curve_.utility[0] == pytest.approx(np.median(expected), rel=1e-5)
 
 
-def test_rows_of_a_round_are_spread_over_the_doubts():
+def test_rows_of_a_round_cover_pairs_of_classes():
     doubts = np.array([[0, 1], [1, 0], [0, 1], [2, 0], [3, 2], [2, 0], [1, 3]])
     assert spread(doubts, 2).tolist() == [0, 3]
     assert spread(doubts, 4).tolist() == [0, 3, 4, 6]
-    # When there is one of each pair, those that come first.
+    # With enough pairs, the first rows are taken.
     assert spread(doubts, 6).tolist() == [0, 1, 2, 3, 4, 6]
     assert spread(doubts, 7).tolist() == list(range(7))
 
@@ -142,13 +142,13 @@ def test_diversity():
     most_useful, few = asked(1)
     apart, many = asked(4)
     assert many > few
-    # The candidates are the most useful forty.
+    # The candidates are the 40 most useful rows.
     session, _ = after_one_round(X, y, diversity=1, n_per_round=40)
     assert set(apart) <= set(session.query())
     assert apart[0] == most_useful[0]
 
 
-def test_it_stops_where_queries_are_predicted_right():
+def test_it_stops_when_queries_are_predicted_correctly():
     X, y = overlapping(n=2000)
     X_test, y_test = overlapping(n=3000, seed=1)
     settings = {"n_initial": 20, "n_per_round": 20, "n_rounds": 300}
@@ -160,7 +160,7 @@ def test_it_stops_where_queries_are_predicted_right():
     errors = model.learning_curve_.query_error
     assert np.isnan(errors[-1])
     recent = np.convolve(errors[:-1], np.full(3, 1 / 3), "valid")
-    # Recent rows are not those of whole rounds: the highest error of them is somewhat higher.
+    # The window is not aligned with rounds, so its highest error is slightly higher.
     assert recent[-1] < 0.3 * recent.max()
     assert min(recent[:-1]) > 0.25 * recent.max()
     later = learner(stopping_ratio=0.1, **settings).fit(X, y)
@@ -170,7 +170,7 @@ def test_it_stops_where_queries_are_predicted_right():
     assert never.stop_reason_ == "pool"
 
 
-def test_the_error_of_queries_counts_queried_rows_alone():
+def test_the_error_of_queries_counts_only_queried_rows():
     X, y = overlapping()
     session, _ = after_one_round(X, y)
     rows = session.query()
@@ -189,7 +189,7 @@ def test_the_error_of_queries_counts_queried_rows_alone():
 
 
 def session_of(errors, **settings):
-    """A session of which the queries, 20 a round, were answered with so many errors."""
+    """Return a session with these numbers of wrong predictions in rounds of 20 queries."""
     X, y = overlapping()
     session, _ = after_one_round(X, y, n_per_round=20, n_rounds=1000, **settings)
     session._missed = np.concatenate([np.arange(20) < n for n in errors])
@@ -201,10 +201,10 @@ def session_of(errors, **settings):
     [
         ([20, 20, 20, 5, 5, 6], None),
         ([20, 20, 20, 5, 5, 5], "query_error"),
-        # Three rounds count together: two are too few, and one alone is not the highest.
+        # Three rounds count together: two are too few, and one does not set the maximum.
         ([20, 0], None),
         ([12, 20, 13, 4, 4, 4], None),
-        # There is no doubt that could have fallen.
+        # Without errors, no error can fall.
         ([0, 0, 0, 0], None),
     ],
 )
@@ -213,7 +213,7 @@ def test_the_ratio(errors, reason):
     assert session_of(errors, stopping_ratio=None).stop_reason_ is None
 
 
-def test_with_a_single_class_nothing_is_known():
+def test_a_single_class_does_not_stop_the_session():
     X, _ = overlapping()
     session = learner().start(X)
     for _ in range(3):
@@ -280,12 +280,12 @@ def test_methods_are_those_of_the_classifier():
     np.testing.assert_allclose(tree.predict_proba(X).sum(axis=1), 1, rtol=1e-5)
     with pytest.raises(AttributeError, match="decision_function"):
         _ = tree.decision_function
-    # What it is given next makes no difference to what was learned.
+    # A new estimator does not change the trained model.
     assert not hasattr(tree.set_params(estimator=OAAClassifier()), "decision_function")
     assert hasattr(learner(OAAClassifier()), "decision_function")
 
 
-def test_missing_values_where_the_classifier_takes_them():
+def test_missing_values_if_the_classifier_accepts_them():
     X, y = overlapping()
     X[7, 2] = np.nan
     learner(GambleClassifier(n_estimators=5)).fit(X, y)
@@ -293,7 +293,7 @@ def test_missing_values_where_the_classifier_takes_them():
         learner().fit(X, y)
 
 
-def test_parameters_act_as_they_are_at_each_call():
+def test_each_call_uses_the_current_parameters():
     X, y = overlapping()
     session, _ = after_one_round(X, y)
     other, _ = after_one_round(X, y, selection="random")
@@ -322,7 +322,7 @@ def test_a_session_is_pickled_and_its_classifier_saved(tmp_path):
     estimators.same_predictions(loaded, session, X)
 
 
-def test_validation_rows_stop_it_too():
+def test_validation_error_stops_it():
     X, y = overlapping(n=900)
     settings = {"early_stopping": True, "patience": 2, "n_rounds": 100, "stopping_ratio": None}
     model = learner(RecallTreeClassifier(), **settings).fit(X, y)

@@ -220,7 +220,7 @@ def test_texts_of_any_column_type(column):
         (5, "texts is a int"),
     ],
 )
-def test_what_are_no_texts(texts, message):
+def test_refused_texts(texts, message):
     model = fitted()
     with pytest.raises((TypeError, ValueError), match=message):
         model.predict(texts)

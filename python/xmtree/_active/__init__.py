@@ -1,4 +1,4 @@
-"""Active learning: classifiers that choose the rows they learn from."""
+"""Active learning: classifiers that choose the rows they are trained on."""
 
 from xmtree._active.learners import ActiveGamble, ActiveLearner
 

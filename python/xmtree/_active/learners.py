@@ -1,4 +1,4 @@
-"""The active learners: GAMBLE's of the paper, and one for any classifier of this package."""
+"""Active learners: the paper's active GAMBLE, and one for any classifier of this package."""
 
 from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral, Real
@@ -10,9 +10,9 @@ from xmtree._base import Learner
 from xmtree._gamble import GambleClassifier, SAMMEClassifier
 from xmtree._sklearn import Interval, InvalidParameterError, StrOptions
 
-#: A count of at least 1.
+#: Constraint of a count of at least 1.
 _COUNT = Interval(Integral, 1, _validation.MAX_COUNT, closed="both")
-#: The parameters that both learners have.
+#: Constraints of the parameters that both learners have.
 _SHARED: dict[str, Any] = {
     "selection": [StrOptions({"margin", "random"})],
     "n_initial": [_COUNT],
@@ -27,46 +27,45 @@ _SHARED: dict[str, Any] = {
 
 
 class ActiveGamble(ActiveSession):
-    """Active GAMBLE: learn from few rows, chosen by how unsure the committee is of them.
+    """Active GAMBLE: trains on few rows, chosen where the committee is least certain.
 
-    A committee is trained on a small working set. Of the rows outside it, those
-    whose two best classes have the most similar scores are added, and the next committee
-    is trained. This needs few labels. ``fit``, and sessions of ``start``, ``query`` and ``teach``,
-    are those of :class:`ActiveLearner`.
+    A committee is trained on a small working set. Rows outside it whose two best classes have
+    the most similar scores are added, and the next committee is trained. This needs few labels.
+    ``fit`` and sessions of ``start``, ``query`` and ``teach`` work as in :class:`ActiveLearner`.
 
     Parameters
     ----------
     estimator : GambleClassifier or SAMMEClassifier, optional
-        What is trained in every round; ``GambleClassifier()`` by default. It is cloned.
+        Committee to clone and train in every round; ``GambleClassifier()`` by default.
     n_initial, n_per_round, n_rounds : int, default=20, 10 and 50
-        As of :class:`ActiveLearner`. The paper calls the last two R and L.
+        As for :class:`ActiveLearner`. The paper calls the last two R and L.
     selection : {"margin", "random"}, default="margin"
-        Which rows are added. "margin": those of highest utility 1 / (F_k - F_j), k and j the
+        Rule that chooses rows. "margin": highest utility 1 / (F_k - F_j), where k and j are the
         two best classes and F the committee's scores (Section 4 of [1]_); ties are broken at
-        random. "random": any, the baseline.
+        random. "random": random rows, the baseline.
     pool_share, early_stopping, validation_fraction, patience, random_state, n_jobs, verbose : \
-as of :class:`ActiveLearner`
+as for :class:`ActiveLearner`
 
     Attributes
     ----------
     estimator_ : GambleClassifier or SAMMEClassifier
         The committee that predicts: the last, or with ``early_stopping`` the best.
     classes_, n_features_in_, feature_names_in_, selected_, utilities_, learning_curve_, best_round_
-        As of :class:`ActiveLearner`.
+        As for :class:`ActiveLearner`.
     stop_reason_ : {"pool", "rounds", "validation"} or None
-        As of :class:`ActiveLearner`.
+        As for :class:`ActiveLearner`.
 
     Notes
     -----
-    Sessions, parameters that change meanwhile and pickles: as of :class:`ActiveLearner`.
+    The notes of :class:`ActiveLearner` on sessions, changed parameters and pickle apply.
 
-    In Algorithm 3 of [1]_ the rows chosen last are not learned. Here every round ends with
-    training a committee, and no rows are chosen after the last.
+    Algorithm 3 of [1]_ does not train on the rows chosen last. Here every round ends with
+    training a committee, and no rows are chosen after the last round.
 
     See Also
     --------
-    ActiveLearner : Any classifier, and a rule to stop.
-    GambleClassifier : Learns from all rows at once.
+    ActiveLearner : For any classifier, with a stopping rule.
+    GambleClassifier : Trains on all rows at once.
 
     References
     ----------
@@ -82,7 +81,7 @@ as of :class:`ActiveLearner`
     >>> active.fit(X, y).learning_curve_.n_samples
     array([10, 15, 20, 25, 30, 35])
 
-    With labels given on request:
+    With labels provided on request:
 
     >>> active = active.start(X)
     >>> while active.stop_reason_ is None:
@@ -104,15 +103,14 @@ as of :class:`ActiveLearner`
 
 @dataclass(eq=False, repr=False)
 class ActiveLearner(ActiveSession):
-    """Active learning: any classifier of xmtree, trained on few rows that it asks for.
+    """Active learning: trains any classifier of xmtree on few rows that it selects.
 
-    The classifier is trained on a small working set. Of the rows outside it, those of
-    whose labels it is most unsure are queried, labelled and added, and it is trained anew.
+    The classifier is trained on a small working set. Rows outside it whose labels are least
+    certain are queried, labeled and added, and the classifier is trained again.
 
-    ``fit(X, y)`` has all labels and uses those of the selected rows only: for comparisons,
+    ``fit(X, y)`` gets all labels but uses only those of the selected rows, for comparisons
     and to train on the informative part of a large set. ``start(X)``, ``query()`` and
-    ``teach(rows, y)`` are for labels that are not known yet: a row has a label once it is
-    taught.
+    ``teach(rows, y)`` are for labels that are not known yet.
 
     A round costs one training on the working set and one prediction of the pool
     (``pool_share`` of it).
@@ -120,95 +118,91 @@ class ActiveLearner(ActiveSession):
     Parameters
     ----------
     estimator : classifier of xmtree
-        What is trained in every round. It is cloned. One label per row: no label sets.
+        Classifier to clone and train in every round, on one label per row (not label sets).
     n_initial : int, default=20
-        Rows of the first working set, chosen at random. ``fit`` chooses one of every class
-        first, and as many as there are classes if these are more.
+        Size of the first working set, chosen at random. ``fit`` first chooses a row of every
+        class, and more than ``n_initial`` rows if there are more classes.
     n_per_round : int, default=10
-        Rows queried in a round. Training takes most of the time, so that the time of a session
-        is about inverse to it.
+        Number of rows queried in a round. As training takes most of the time, the time of a
+        session is roughly inversely proportional to it.
     n_rounds : int, default=50
-        Classifiers to train at most. A session of ``query`` and ``teach`` goes on after
-        ``set_params`` with a larger one.
+        Largest number of classifiers to train. A session of ``query`` and ``teach`` can continue
+        after ``set_params`` with a larger number.
     selection : {"margin", "random"}, default="margin"
-        Which rows are queried. "margin": those of highest utility, 1 / (best score - second best),
-        as in :class:`ActiveGamble` [1]_; ties are broken at random. "random": any, the baseline.
+        Rule that chooses queries. "margin": highest utility, 1 / (best score - second best),
+        as in :class:`ActiveGamble` [1]_; ties are broken at random. "random": random rows, the
+        baseline.
     pool_share : float, default=1.0
-        Share of the rows outside the working set whose utility is computed in a round,
-        sampled for each; never fewer than ``n_per_round``. Smaller values save time on very
-        large sets.
+        Share of the rows outside the working set whose utility is computed in a round, sampled
+        in each; at least ``n_per_round`` rows. Smaller values save time on very large sets.
     early_stopping : bool, default=False
-        Stop when the error on validation rows no longer falls, and restore the best
-        round.
+        Stop when the validation error no longer falls, and restore the best round.
     validation_fraction : float, default=0.1
-        Share of the rows that ``fit`` holds out for that, where it is given no others.
+        Share of the rows that ``fit`` holds out for ``early_stopping`` without ``X_val``.
     patience : int, default=10
-        Rounds without a new lowest validation error after which to stop.
+        Number of rounds without a new lowest validation error after which to stop.
     random_state : int, RandomState or None, default=None
-        Fixes all random choices, also those of the classifiers unless ``estimator`` has a
+        Seed of all random choices, including the classifiers' unless ``estimator`` has a
         ``random_state`` of its own.
     n_jobs : int, optional
-        Threads, unless ``estimator`` has an ``n_jobs`` of its own; None is 1, -1 all cores.
-        The result does not depend on it.
+        Number of threads, unless ``estimator`` has an ``n_jobs`` of its own; None is 1, -1 is all
+        cores. The result does not depend on it.
     verbose : int, default=0
-        1: ``fit`` shows a progress bar of labelled rows on stderr, if that is a terminal.
+        With 1, ``fit`` shows a progress bar of labeled rows on stderr if that is a terminal.
     diversity : int, default=3
-        The rows of a round are taken from this many times ``n_per_round`` of highest utility: one
-        for each pair of classes between which the classifier hesitates, then the others by
-        utility. 1: those of highest utility, however alike. More helps where classes are many.
+        The rows of a round come from the ``diversity * n_per_round`` rows of highest utility:
+        first one for each pair of two best classes, then the others by utility. With 1, rows of
+        highest utility are taken however similar. Larger values help if there are many classes.
     stopping_ratio : float or None, default=0.25
-        Stop when the error on queried rows, measured before they are learned, has fallen to
-        this share of its highest value, both over the last 50 queried rows (three rounds, if these
-        are more): then even the rows that the classifier is least sure of are
-        predicted right, and others teach it nothing. It needs no rows beside the
-        queried, and as a ratio it holds as well where some labels are wrong. Smaller values
-        stop later. None: never for this reason.
+        Stop when the error on queried rows, measured before training on them, has fallen to this
+        share of its highest value. Both are averages over 50 queried rows, or three rounds if
+        those have more rows. Then even the least certain rows are predicted correctly, and
+        others add nothing. The rule needs no validation rows and, as a ratio, tolerates wrong
+        labels. Smaller values stop later; None disables the rule.
 
     Attributes
     ----------
     estimator_ : classifier
-        The one that predicts: the last, or with ``early_stopping`` the best.
+        The classifier that predicts: the last, or with ``early_stopping`` the best.
     classes_ : array of shape (n_classes,)
         Its labels, sorted.
     n_features_in_ : int
     feature_names_in_ : array of shape (``n_features_in_``,)
-        Column names, where X was a data frame.
+        Column names, if X was a data frame.
     selected_ : int64 array
-        The working set: row numbers of X, in the order in which they were chosen.
+        The working set, as row numbers of X in the order of their selection.
     utilities_ : float64 array, as long as ``selected_``
-        Utility of each row when it was chosen; NaN where it was not chosen by utility.
+        Utility of each row when it was chosen; NaN if it was not chosen by utility.
     learning_curve_ : Bunch of arrays, one entry per round
-        ``n_samples``, the size of the working set; ``n_classes`` in it; ``validation_error``,
-        a share, NaN without validation rows; ``utility``, the median over the rows
-        considered after the round, and ``query_error``, the share of the rows queried
-        after it whose label was not the predicted one, both NaN where there are none.
+        ``n_samples`` and ``n_classes`` of the working set; ``validation_error``, NaN without
+        validation rows; ``utility``, the median over the rows considered after the round;
+        ``query_error``, the share of the rows queried after it that were predicted wrong. The
+        last two are NaN if there are no such rows.
     best_round_ : int
-        The round, from 0, that ``estimator_`` is of.
+        Round of ``estimator_``, from 0.
     stop_reason_ : {"pool", "rounds", "validation", "query_error"} or None
-        Why there are no more queries: no rows are left, ``n_rounds`` is reached, the
-        validation error stopped falling, or the error of the queries fell to
-        ``stopping_ratio``. None while there are more.
+        Reason for ending: no rows are left, ``n_rounds`` is reached, the validation error
+        stopped falling, or the error of queries fell to ``stopping_ratio``. None during a session.
 
     Notes
     -----
-    Every call of a session follows the parameters as they are then; nothing that was computed
-    before, and nothing after ``fit``, depends on a change of them.
+    Each call of a session uses the current parameters. Changing them affects neither earlier
+    results nor anything after ``fit``.
 
-    Pickle and joblib store a whole session with its rows and labels; ``save`` writes
-    ``estimator_`` alone.
+    Pickle and joblib store a whole session with its rows and labels; ``save`` writes only
+    ``estimator_``.
 
-    No query and no stop can know of a class that no label has shown yet. While the classifier
-    knows a single class all rows are alike to it, rows are queried at random, and their error
-    does not count for ``stopping_ratio``. With ``selection="random"`` the error of
-    queries is an estimate of the error itself, so that a quarter of its highest value means
-    nothing in particular; set ``stopping_ratio=None``.
+    Neither queries nor stopping rules can account for a class that has no label yet. While the
+    classifier knows only one class, rows are queried at random, and their error does not count
+    for ``stopping_ratio``. With ``selection="random"`` the error of queries estimates the error
+    itself, and a share of its highest value is not a useful bound: set ``stopping_ratio=None``.
 
-    That queried rows are predicted right as a sign to stop is the "min-error" of [2]_, which has a
-    fixed bound.
+    Stopping when queried rows are predicted correctly is the "min-error" rule of [2]_, which has
+    a fixed bound.
 
     See Also
     --------
-    ActiveGamble : The algorithm of the paper on GAMBLE.
+    ActiveGamble : The algorithm of the GAMBLE paper.
 
     References
     ----------
@@ -228,7 +222,7 @@ class ActiveLearner(ActiveSession):
     >>> active.score(X, y) > 0.9
     True
 
-    With labels given on request:
+    With labels provided on request:
 
     >>> active = ActiveLearner(OAAClassifier(), n_per_round=20, random_state=0).start(X)
     >>> while active.stop_reason_ is None:
@@ -239,7 +233,7 @@ class ActiveLearner(ActiveSession):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "estimator": "no_validation",  # by _template, in clearer words
+        "estimator": "no_validation",  # _template has a clearer message
         "diversity": [_COUNT],
         "stopping_ratio": [None, Interval(Real, 0, 1, closed="neither")],
         **_SHARED,
@@ -253,7 +247,7 @@ class ActiveLearner(ActiveSession):
     def _template(self) -> Learner:
         if not isinstance(self.estimator, Learner):
             raise InvalidParameterError(
-                "The 'estimator' of ActiveLearner must be a classifier of xmtree, such as "
+                "'estimator' of ActiveLearner must be a classifier of xmtree, such as "
                 f"RecallTreeClassifier(), got {self.estimator!r}"
             )
         return self.estimator

@@ -1,4 +1,4 @@
-"""The classifier of an active learner: made from its estimator, used for predictions."""
+"""The classifier of an active learner: its training parameters and its predictions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from xmtree._typing import MatrixLike, Seed
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class SessionParameters(BaseEstimator):
-    """The parameters that all active learners have."""
+    """Parameters that all active learners have."""
 
     estimator: Any = None
     n_initial: int = 20
@@ -35,16 +35,16 @@ class SessionParameters(BaseEstimator):
 
 
 class SessionPredictor(MetaEstimatorMixin, DelegatedPredictions[MatrixLike], SessionParameters):
-    """Predicts what ``estimator_``, trained in a session, predicts."""
+    """Predictions of ``estimator_``, the classifier trained in a session."""
 
     estimator_: Learner
     n_features_in_: int
     _seed: int
 
     def save(self, path: str | Path) -> None:
-        """Write ``estimator_`` to a file, from which :func:`xmtree.load` gives it back.
+        """Write ``estimator_`` to a file that :func:`xmtree.load` reads.
 
-        The session is not in it; pickle keeps that.
+        The file does not contain the session, which pickle stores.
 
         Parameters
         ----------
@@ -69,11 +69,11 @@ class SessionPredictor(MetaEstimatorMixin, DelegatedPredictions[MatrixLike], Ses
         return tags
 
     def _template(self) -> Learner:
-        """What is cloned and trained in every round."""
+        """Return the classifier that is cloned and trained in every round."""
         raise NotImplementedError
 
     def _takes_nan(self) -> bool:
-        """Whether values may be missing."""
+        """Return whether values may be missing."""
         return bool(self._template().__sklearn_tags__().input_tags.allow_nan)
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
@@ -81,22 +81,22 @@ class SessionPredictor(MetaEstimatorMixin, DelegatedPredictions[MatrixLike], Ses
         return _validation.rows(self, X, reset=reset, double=double)
 
     def _new_classifier(self) -> Any:
-        """A clone of the template with seed, threads and categorical columns set."""
+        """Return a clone of the template with seed, threads and categories."""
         classifier: Any = clone(self._template())
         validate_params(classifier)
         if classifier.random_state is None:
             classifier.set_params(random_state=self._seed)
         if classifier.n_jobs is None:
             classifier.set_params(n_jobs=self.n_jobs)
-        # The rows of the pool, validated, have no column names.
+        # The pool was validated and has lost its column names.
         if hasattr(self, "feature_names_in_"):
             classifier.feature_names_in_ = self.feature_names_in_
         classifier.n_features_in_ = self.n_features_in_
         if getattr(classifier, "categorical_features", None) is not None:
             if isinstance(classifier.categorical_features, str):
                 raise ValueError(
-                    'categorical_features="from_dtype" is for fit of the classifier alone; for '
-                    "active learning name the columns, or pass their numbers or a mask"
+                    'categorical_features="from_dtype" does not work in active learning; '
+                    "pass column names, column numbers or a mask"
                 )
             classifier.set_params(categorical_features=classifier._categorical())
         return classifier

@@ -1,4 +1,4 @@
-"""Rows of the pool: checks, and the choice of those whose labels help most."""
+"""Checks of the pool's rows, and the choice of the rows to label."""
 
 from typing import Any
 
@@ -16,11 +16,11 @@ Utilities = NDArray[np.float64]
 
 
 def checked(X: Any, takes_nan: bool) -> Any:
-    """Validated rows whose values the core accepts, of a CSR matrix in canonical form.
+    """Return rows whose values the core accepts, a CSR matrix in canonical form.
 
-    All are checked at once: of some of them later on, the core would name the wrong row.
+    All rows are checked together, as the core would number the rows of a subset differently.
     """
-    # The core checks all rows that it predicts, so a small model is made to predict them.
+    # The core checks the rows that it predicts, so a small model predicts them all.
     small = GambleClassifier(n_estimators=1, max_leaves=2) if takes_nan else OAAClassifier()
     empty = sp.csr_matrix if sp.issparse(X) else np.zeros
     model: Any = small.fit(empty((2, X.shape[1]), dtype=X.dtype), [0, 1])
@@ -33,7 +33,7 @@ def checked(X: Any, takes_nan: bool) -> Any:
 
 
 def labels_of(y: Any, n: int, name: str) -> NDArray[Any]:
-    """One label for each of ``n`` rows."""
+    """Return one label for each of ``n`` rows."""
     target = encode_single(y, name)
     if len(target.codes) != n:
         raise ValueError(f"{name} has {len(target.codes)} labels for {n} rows")
@@ -42,34 +42,34 @@ def labels_of(y: Any, n: int, name: str) -> NDArray[Any]:
 
 
 def first_set(usable: Rows, labels: NDArray[Any], n: int, draw: np.random.Generator) -> Rows:
-    """The first working set of ``fit``: one row of every class, the rest of ``n`` at random."""
+    """Return the first working set of ``fit``: a row of every class, and random others."""
     one_each, others = _one_each(usable, labels, draw)
     return np.concatenate([one_each, others])[: max(n, len(one_each))]
 
 
 def held_out(usable: Rows, labels: NDArray[Any], share: float, draw: np.random.Generator) -> Rows:
-    """Validation rows from ``usable``, the last of no class."""
+    """Return validation rows from ``usable`` that leave a row of every class."""
     _, others = _one_each(usable, labels, draw)
     if not len(others):
         raise ValueError(
-            f"early_stopping needs rows to hold out, but of the {len(usable)} rows each is "
-            "the only one of its class; pass X_val and y_val"
+            f"early_stopping needs rows to hold out, but each of the {len(usable)} rows is the "
+            "only one of its class; pass X_val and y_val"
         )
     return others[: max(1, round(share * len(usable)))]
 
 
 def _one_each(usable: Rows, labels: NDArray[Any], draw: np.random.Generator) -> tuple[Rows, Rows]:
-    """One row of every class, and the others in random order."""
+    """Return a random row of every class, and the others in random order."""
     order = draw.permutation(usable)
     _, firsts = np.unique(labels[order], return_index=True)
     return order[firsts], np.delete(order, firsts)
 
 
 def spread(pairs: NDArray[Any], n: int) -> Rows:
-    """Positions of ``n`` rows, one of each pair of best classes first, the others as they come.
+    """Return positions of ``n`` rows: the first of each pair of best classes, then others in order.
 
-    Where there are more ``pairs`` than ``n``, those that come first. How far rows are apart in
-    their features is not looked at: on text the farthest are odd ones.
+    If there are more than ``n`` different pairs, the first ``n`` count. Distances between features
+    are not used, as the most distant texts are outliers.
     """
     _, firsts = np.unique(np.sort(pairs, axis=1), axis=0, return_index=True)
     firsts = np.sort(firsts)[:n]
@@ -78,25 +78,25 @@ def spread(pairs: NDArray[Any], n: int) -> Rows:
 
 
 def best_labels(classifier: Any, X: Any) -> NDArray[Any]:
-    """The best label of each of the validated rows ``X``."""
-    # -1 stands where no label has a score.
+    """Return the best label of each of the validated rows ``X``."""
+    # The code is -1 if no label has a score.
     labels: NDArray[Any] = classifier.classes_[np.maximum(classifier._best(X), 0)]
     return labels
 
 
 def margins(classifier: Any, X: Any) -> Utilities:
-    """1 / (best score - second best) of the validated rows ``X``."""
+    """Return 1 / (best score - second best) of the validated rows ``X``."""
     _, best = classifier._topk(X, 2)
-    # A classifier that knows a single class has no doubt of it: the other scores -inf.
+    # With a single class the second best score is -inf, and the utility is 0.
     with np.errstate(divide="ignore", invalid="ignore"):
         utilities: Utilities = 1 / (best[:, 0].astype(np.float64) - best[:, 1])
-    # Where no class has a score any may be right.
+    # If no class has a score, the row is completely uncertain.
     utilities[np.isnan(utilities)] = np.inf
     return utilities
 
 
 def has_fallen(missed: NDArray[np.bool_], n: int, share: float) -> bool:
-    """Whether the error on the last ``n`` rows is at most this share of its highest value."""
+    """Return whether the error on the last ``n`` rows is at most ``share`` of its maximum."""
     so_far = np.concatenate([[0], np.cumsum(missed)])
     errors = so_far[n:] - so_far[:-n]
     return len(missed) >= n and bool(errors.max() > 0 and errors[-1] <= share * errors.max())

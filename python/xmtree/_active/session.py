@@ -1,4 +1,4 @@
-"""A labelling session: rounds of choosing rows, collecting their labels and training."""
+"""A labeling session: rounds of choosing rows, collecting their labels and training."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from xmtree._sharing import Change
 from xmtree._sklearn import validate_params
 from xmtree._typing import LabelsLike, MatrixLike, Weights
 
-#: What the learning curve has beside the counts.
+#: Entries of the learning curve beside the counts.
 _MEASURES = ("validation_error", "utility", "query_error")
-#: Queried rows, or rounds if these are more rows, of which the error of queries is an average.
+#: Window of the error of queries: this many rows, or rounds if those have more rows.
 _N_RECENT, _RECENT_ROUNDS = 50, 3
 
-_NOT_STARTED = "there is no session; call start(X) first (fit keeps no rows)"
+_NOT_STARTED = "no session has been started; call start(X) first (fit keeps no rows)"
 
 
 class ActiveSession(SessionPredictor):
-    """Keeps the working set and trains a classifier whenever all queried rows have labels.
+    """Working set, and training of a classifier once all queried rows have labels.
 
     Attributes are replaced, never changed in place, so that a failed call can be undone.
     """
 
-    # Parameters of ActiveLearner alone.
+    # Only ActiveLearner has these parameters.
     diversity: int = 1
     stopping_ratio: float | None = None
 
@@ -44,16 +44,16 @@ class ActiveSession(SessionPredictor):
     _weights: NDArray[np.float64] | None
     #: Validation rows, their labels and importances.
     _held: tuple[Any, NDArray[Any], NDArray[np.float64] | None] | None
-    #: Rows never to be labelled.
+    #: Rows that are never labeled.
     _left_out: Rows
-    #: Rows that wait for their labels, and what was their utility.
+    #: Rows that wait for labels, and their utilities.
     _queried: Rows
     _queried_utilities: dict[int, float]
-    #: Of every queried row, in the order of their labels, whether its label was not the predicted
-    #: one; and how many of them the last round before has seen.
+    #: Whether each queried row was predicted wrong, in the order of labeling, and the number of
+    #: these rows at the last training.
     _missed: NDArray[np.bool_]
     _missed_before: int
-    #: The entries of the learning curve; what is not known yet is missing.
+    #: Entries of the learning curve, without measures that are not known yet.
     _rounds: list[dict[str, float]]
     #: The classifier of the last round, and why ``fit`` ended.
     _latest: Any
@@ -73,15 +73,15 @@ class ActiveSession(SessionPredictor):
         Parameters
         ----------
         X : array or sparse matrix of shape (n, n_features), or a data frame
-            Values may be missing (NaN) where ``estimator`` takes that.
+            Values may be missing (NaN) if ``estimator`` supports it.
         y : array of shape (n,)
-            Labels of any sortable type. Those of rows that are not chosen are used to choose
-            the first working set, and those of rows held out to measure the error.
+            Labels of any sortable type. Apart from the selected rows, they are used to choose
+            the first working set and to measure the error on held-out rows.
         sample_weight : array of shape (n,), optional
-            Importances, not negative. Rows of weight 0 are never chosen. The error on rows
-            held out of X is weighted, that on ``X_val`` is not.
+            Importances, not negative. Rows of weight 0 are never chosen. The error is weighted
+            on rows held out of X, and unweighted on ``X_val``.
         X_val, y_val : rows and labels, optional
-            On which to measure the error after each round.
+            Validation set, on which the error is measured after each round.
 
         Returns
         -------
@@ -91,8 +91,8 @@ class ActiveSession(SessionPredictor):
         Raises
         ------
         ValueError, TypeError
-            If a parameter or the data cannot be used. The estimator is then as it was, also after
-            an error of the methods below.
+            If a parameter or the data is invalid. After an error in this or any other method the
+            estimator is unchanged.
         """
         validate_params(self)
         change = Change(self)
@@ -120,7 +120,7 @@ class ActiveSession(SessionPredictor):
                     error = draft._rounds[-1].get("validation_error")
                     report(len(draft.selected_), total, error, None)
         draft._ended = draft.stop_reason_
-        # Only a session needs them; a model of a large set should be small.
+        # Only a session needs these; a model of a large set should be small.
         del draft._pool, draft._held, draft._weights, draft._labels, draft._left_out
         del draft._latest
         change.keep()
@@ -129,18 +129,19 @@ class ActiveSession(SessionPredictor):
     def start(
         self, X: MatrixLike, *, X_val: MatrixLike | None = None, y_val: LabelsLike | None = None
     ) -> Self:
-        """Begin a session: rows of which ``query`` chooses those to label.
+        """Begin a session with a pool of rows from which ``query`` chooses.
 
-        Anything learned before is discarded.
+        Earlier training is discarded.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, n_features), or a data frame
-            The pool: all rows that may be labelled. It is copied only if it must be
-            converted, so do not change it. Rows that have a label already belong here
-            too; ``teach`` them first.
+            The pool: all rows that may be labeled. It is copied only if it must be
+            converted, so do not change it. Include rows that already have a label, and
+            ``teach`` them first.
         X_val, y_val : rows and labels, optional
-            On which to measure the error after each round; needed for ``early_stopping``.
+            Validation set, on which the error is measured after each round; required for
+            ``early_stopping``.
 
         Returns
         -------
@@ -154,16 +155,16 @@ class ActiveSession(SessionPredictor):
         return self
 
     def query(self) -> Rows:
-        """The rows to label next.
+        """Return the rows to label next.
 
-        Called again before all of them have a label, it returns the remaining ones: rows are
-        chosen once a round.
+        Rows are chosen once a round: another call before all of them have labels returns the
+        remaining ones.
 
         Returns
         -------
         int64 array
-            Row numbers of the pool, the most useful first; at first ``n_initial`` at random,
-            unless labels were taught before. Empty at the end; ``stop_reason_`` says why.
+            Row numbers of the pool, most useful first. The first query is ``n_initial`` random
+            rows unless labels were taught before. Empty at the end, see ``stop_reason_``.
         """
         self._check_session()
         if len(self._queried) == 0 and self.stop_reason_ is None:
@@ -171,14 +172,13 @@ class ActiveSession(SessionPredictor):
         return self._queried.copy()
 
     def teach(self, rows: ArrayLike, y: LabelsLike) -> Self:
-        """Give labels, and train when all queried rows have one.
+        """Add labels, and train once all queried rows have one.
 
         Parameters
         ----------
         rows : int array of shape (n,)
-            Row numbers of the pool: they may include rows that were not queried, and only some of
-            those that were. While no query is open every call is a round, so teach labels known
-            beforehand in one.
+            Row numbers of the pool, of some or all queried rows and of any others. Without an
+            open query every call is a round, so teach all labels known beforehand in one call.
         y : array of shape (n,)
             Their labels.
 
@@ -189,7 +189,7 @@ class ActiveSession(SessionPredictor):
         Raises
         ------
         ValueError, TypeError
-            If a row is not of the pool or has a label already, or ``y`` does not fit.
+            If a row is not in the pool or already has a label, or ``y`` is invalid.
         """
         self._check_session()
         change = Change(self)
@@ -205,7 +205,7 @@ class ActiveSession(SessionPredictor):
         return self
 
     def skip(self, rows: ArrayLike) -> Self:
-        """Exclude rows, for instance because nobody can label them.
+        """Exclude rows, for instance because they cannot be labeled.
 
         Parameters
         ----------
@@ -215,7 +215,7 @@ class ActiveSession(SessionPredictor):
         Returns
         -------
         self
-            If all queried rows have a label now, the classifier was trained.
+            The classifier was trained if all remaining queried rows have a label.
         """
         self._check_session()
         change = Change(self)
@@ -228,7 +228,7 @@ class ActiveSession(SessionPredictor):
 
     @property
     def learning_curve_(self) -> Bunch:
-        """Counts and measures, one entry per round; NaN where a measure is not known."""
+        """Return counts and measures, one entry per round; NaN if a measure is not known."""
         if not hasattr(self, "_rounds"):
             raise AttributeError(f"{type(self).__name__} has no learning_curve_ before a session")
         curve = Bunch()
@@ -239,7 +239,7 @@ class ActiveSession(SessionPredictor):
 
     @property
     def stop_reason_(self) -> str | None:
-        """Why there are no more queries; None while there are more."""
+        """Return the reason for ending the session, or None if it goes on."""
         if hasattr(self, "_ended"):
             return self._ended
         if not hasattr(self, "_pool"):
@@ -260,12 +260,12 @@ class ActiveSession(SessionPredictor):
         return None
 
     def _begin(self, X: Any, X_val: Any, y_val: Any) -> None:
-        """An empty working set of a new pool."""
+        """Start with an empty working set of a new pool."""
         for name in ("estimator_", "best_round_", "_latest", "_ended"):
             self.__dict__.pop(name, None)
         self._pool = selection.checked(self._validated(X, reset=True), self._takes_nan())
         if (X_val is None) != (y_val is None):
-            raise ValueError("X_val and y_val go together: pass both or neither")
+            raise ValueError("X_val and y_val must be given together")
         self._held = None
         if X_val is not None:
             rows = selection.checked(self._validated(X_val, reset=False), self._takes_nan())
@@ -282,44 +282,45 @@ class ActiveSession(SessionPredictor):
         self._missed, self._missed_before = np.empty(0, bool), 0
 
     def _check_like_validation(self, labels: NDArray[Any]) -> None:
-        """Refuses labels of another kind than those of the validation rows."""
+        """Raise an error if labels and validation labels cannot be compared."""
         if self._held is not None:
             common_type(labels, self._held[1], "in y_val")
 
     def _check_session(self) -> None:
-        """Refuses to go on without a session, or with parameters, perhaps set since, that do not
-        suit it."""
+        """Raise an error without a session or with invalid parameters.
+
+        Parameters may have been set since the session started.
+        """
         if not hasattr(self, "_pool"):
             raise NotFittedError(_NOT_STARTED)
         validate_params(self)
         if self.early_stopping and self._held is None:
             raise ValueError(
-                "early_stopping needs labelled rows that are not learned from: "
-                "pass X_val and y_val to start"
+                "early_stopping needs labeled rows outside the pool; pass X_val and y_val to start"
             )
-        # Checks its parameters now, before anybody has labelled rows for it.
+        # Invalid parameters must raise before rows are labeled.
         self._new_classifier()
 
     def _draw(self) -> np.random.Generator:
-        """Random numbers of the round: they depend on the seed and its number alone."""
+        """Return the round's generator, which depends only on seed and round."""
         return np.random.default_rng([self._seed, len(self._rounds)])
 
-    def _unlabelled(self) -> NDArray[np.bool_]:
-        """Which rows of the pool may still be chosen or taught."""
+    def _unlabeled(self) -> NDArray[np.bool_]:
+        """Return a mask of the rows that may still be chosen or taught."""
         left = np.ones(self._pool.shape[0], bool)
         left[self.selected_] = False
         left[self._left_out] = False
         return left
 
     def _row_numbers(self, rows: Any) -> Rows:
-        """``rows`` as row numbers of the pool, each free to be taught."""
+        """Return ``rows`` as row numbers of the pool that can still be taught."""
         numbers = np.asarray(rows)
         if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or not len(numbers):
             raise TypeError(
-                "rows must be row numbers of the pool, one dimension of at least one integer; got "
+                "rows must be row numbers of the pool, a 1-D array of at least one integer, got "
                 f"{numbers.dtype} {numbers.shape}"
             )
-        free = self._unlabelled()
+        free = self._unlabeled()
         outside = numbers[(numbers < 0) | (numbers >= len(free))]
         if len(outside):
             raise ValueError(
@@ -327,23 +328,23 @@ class ActiveSession(SessionPredictor):
             )
         values, counts = np.unique(numbers, return_counts=True)
         if counts.max() > 1:
-            raise ValueError(f"rows names row {values[counts.argmax()]} twice")
+            raise ValueError(f"rows contains row {values[counts.argmax()]} twice")
         taken = numbers[~free[numbers]]
         if len(taken):
-            how = "was skipped" if taken[0] in self._left_out else "has a label already"
+            how = "was skipped" if taken[0] in self._left_out else "already has a label"
             raise ValueError(f"row {taken[0]} of the pool {how}")
         return numbers.astype(np.int64)
 
     def _choose(self) -> None:
-        """Chooses the next rows to query."""
-        rest = np.flatnonzero(self._unlabelled())
+        """Choose the next rows to query."""
+        rest = np.flatnonzero(self._unlabeled())
         draw = self._draw()
         first = not hasattr(self, "_latest")
         n = min(self.n_initial if first else self.n_per_round, len(rest))
         if first or self.selection == "random":
             self._queried = draw.choice(rest, n, replace=False)
             return
-        # In random order, for ties to be broken so.
+        # A random order breaks ties at random.
         considered = draw.permutation(rest)[: max(n, math.ceil(self.pool_share * len(rest)))]
         utilities = selection.margins(self._latest, self._pool[considered])
         order = np.argsort(-utilities, kind="stable")
@@ -354,7 +355,7 @@ class ActiveSession(SessionPredictor):
         self._measure(utility=float(np.median(utilities)))
 
     def _batch(self, rows: Rows, n: int) -> Any:
-        """Positions of the ``n`` to query of ``rows``, which come the most useful first."""
+        """Return positions of the ``n`` queries in ``rows``, most useful first."""
         candidates = rows[: self.diversity * n]
         if len(candidates) <= n:
             return slice(n)
@@ -362,7 +363,7 @@ class ActiveSession(SessionPredictor):
         return selection.spread(pairs, n)
 
     def _compare(self, rows: Rows, labels: NDArray[Any]) -> None:
-        """Compares new labels with predictions, before they are learned."""
+        """Compare new labels with predictions before training on them."""
         queried = np.isin(rows, self._queried)
         if not queried.any() or not hasattr(self, "_latest") or len(self._latest.classes_) == 1:
             return
@@ -371,11 +372,11 @@ class ActiveSession(SessionPredictor):
         self._measure(query_error=float(self._missed[self._missed_before :].mean()))
 
     def _measure(self, **known: float) -> None:
-        """Adds measures to the last round's entry of the learning curve."""
+        """Add measures to the last round of the learning curve."""
         self._rounds = [*self._rounds[:-1], self._rounds[-1] | known]
 
     def _add(self, rows: Rows, labels: NDArray[Any]) -> None:
-        """Moves rows into the working set."""
+        """Move rows into the working set."""
         self._compare(rows, labels)
         utilities = [self._queried_utilities.get(row, math.nan) for row in rows.tolist()]
         self._labels = np.concatenate([self._labels, labels]) if len(self._labels) else labels
@@ -384,7 +385,7 @@ class ActiveSession(SessionPredictor):
         self._finish_round(rows)
 
     def _finish_round(self, rows: Rows) -> None:
-        """Ends the round if no other queried row is without a label."""
+        """End the round if all other queried rows have labels."""
         self._queried = self._queried[~np.isin(self._queried, rows)]
         n_learned = self._rounds[-1]["n_samples"] if self._rounds else 0
         if not len(self._queried) and len(self.selected_) > n_learned:
@@ -392,7 +393,7 @@ class ActiveSession(SessionPredictor):
             self._train()
 
     def _train(self) -> None:
-        """Trains a classifier on the working set and adds it to the learning curve."""
+        """Train a classifier on the working set and extend the learning curve."""
         working = self.selected_
         weights = None if self._weights is None else self._weights[working]
         classifier = self._new_classifier().fit(self._pool[working], self._labels, weights)
