@@ -1,4 +1,4 @@
-"""TextClassifier: texts in, labels out, stored as one file."""
+"""TextClassifier: training, prediction and files."""
 
 import copy
 import json
@@ -30,7 +30,7 @@ COMMON = ["the", "a", "of", "and", "with", "one", "two", "new", "old", "good"]
 
 
 def corpus(n=240, seed=0):
-    """Texts of three topics' words among common ones, with the topic."""
+    """Return texts with words of three topics among common words, and their topics."""
     random = np.random.default_rng(seed)
     labels = random.permutation(np.array(sorted(TOPICS))[np.arange(n) % 3])
     texts = []
@@ -41,7 +41,7 @@ def corpus(n=240, seed=0):
 
 
 def sets_corpus(n=240, seed=0):
-    """Two texts of different topics joined, with both topics."""
+    """Return pairs of joined texts of different topics, with both topics."""
     texts, labels = corpus(2 * n, seed)
     pairs = zip(texts[:n], texts[n:], labels[:n], labels[n:], strict=True)
     joined = [(f"{a} {b}", sorted({str(x), str(y)})) for a, b, x, y in pairs]
@@ -79,7 +79,7 @@ def fitted(**options):
 
 
 @pytest.mark.parametrize("options", SETTINGS.values(), ids=SETTINGS)
-def test_labels_are_learned_and_a_file_holds_all_of_it(options, tmp_path):
+def test_labels_are_learned_and_a_file_restores_the_model(options, tmp_path):
     model = fitted(**options)
     assert model.score(NEW, NEW_LABELS) > 0.9
     model.save(tmp_path / "model")
@@ -93,7 +93,7 @@ def test_labels_are_learned_and_a_file_holds_all_of_it(options, tmp_path):
         assert copied.explain(NEW[0]) == model.explain(NEW[0])
     same(clone(again).fit(TEXTS, LABELS), model)
     same(xmtree.load(tmp_path / "model", mmap=True), model)
-    # Once more, from what was loaded.
+    # A loaded model can be saved again.
     again.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()
 
@@ -143,13 +143,13 @@ def test_the_learner_is_chosen_by_labels_and_rows(n_labels, n_rows, sets, expect
     assert type(choose(None)) is xmtree.OAAClassifier
 
 
-def test_scorers_are_pruned_unless_features_suit_a_stream():
+def test_scorers_are_pruned_except_in_streams():
     assert fitted().learner_.prune == 0.03
     assert fitted(n_bits=10).learner_.prune is None
     assert fitted(n_bits=10, idf=True).learner_.prune == 0.03
 
 
-def test_a_learner_given_is_cloned_and_keeps_its_own_seed():
+def test_a_given_learner_is_cloned_and_keeps_its_seed():
     template = xmtree.LOMTreeClassifier(random_state=7)
     model = TextClassifier(template, random_state=0, n_jobs=2).fit(TEXTS, LABELS)
     assert model.learner_ is not template
@@ -160,7 +160,7 @@ def test_a_learner_given_is_cloned_and_keeps_its_own_seed():
     assert model.learner_.n_jobs == 1
 
 
-def test_idf_suits_texts_of_some_words(tmp_path, capsys):
+def test_idf_depends_on_the_length_of_texts(tmp_path, capsys):
     def long(n_words):
         return [f"{text} " + "and " * (n_words - len(text.split())) for text in TEXTS]
 
@@ -184,7 +184,7 @@ def test_idf_suits_texts_of_some_words(tmp_path, capsys):
         again = xmtree.load(tmp_path / "model")
         assert (again.idf_, again.idf) == (is_weighted, options.get("idf"))
         same(again, model, texts[:5])
-    # It is as if it were said.
+    # The result equals that of the explicit setting.
     same(fitted(), fitted(idf=False))
 
 
@@ -217,7 +217,7 @@ def test_texts_of_any_column_type(column):
         ([b"a"], "row 0 of texts is b'a'"),
         (pd.DataFrame({"text": ["a"]}), "DataFrame of 2 dimensions"),
         (np.array([["a"]]), "2 dimensions"),
-        (5, "texts is a int"),
+        (5, "texts must be a list of strings, got int"),
     ],
 )
 def test_refused_texts(texts, message):
@@ -232,8 +232,8 @@ def test_refused_texts(texts, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"learner": "oaa"}, "learner must be 'auto' or a classifier of xmtree, such as OAAClass"),
-        ({"char_ngrams": (3, 33)}, "up to 32"),
+        ({"learner": "oaa"}, "learner must be 'auto' or a classifier of xmtree such as OAAClass"),
+        ({"char_ngrams": (3, 33)}, "from 1 to 32"),
         ({"word_ngrams": 0}, "needs char_ngrams"),
         ({"char_ngrams": (3, 2)}, "shorter first"),
         ({"char_ngrams": (3,)}, "shorter first"),
@@ -242,12 +242,12 @@ def test_refused_texts(texts, message):
         ({"n_bits": 0}, "n_bits"),
     ],
 )
-def test_options_that_cannot_be_used(options, message):
+def test_refused_options(options, message):
     with pytest.raises(ValueError, match=message):
         fitted(**options)
 
 
-def test_arguments_that_cannot_be_used():
+def test_refused_arguments():
     model = TextClassifier()
     with pytest.raises(NotFittedError, match="not fitted"):
         model.predict(["a"])
@@ -262,7 +262,7 @@ def test_arguments_that_cannot_be_used():
     assert not hasattr(model, "learner_")
 
 
-def test_texts_without_known_words_have_answers():
+def test_texts_without_known_words_are_predicted():
     model = fitted()
     assert set(model.predict(["", "unheard"])) <= set(TOPICS)
     assert model.explain("") == [(label, score, []) for label, score, _ in model.explain("unheard")]
@@ -302,7 +302,7 @@ def test_a_contribution_is_the_fall_of_the_score_without_the_word():
 
 
 @pytest.mark.parametrize("options", [{}, {"char_ngrams": (1, 3)}, {"n_bits": 12, "word_ngrams": 3}])
-def test_rows_without_a_word_are_those_of_the_pieces_around_it(options):
+def test_rows_without_a_word_equal_those_of_the_remaining_pieces(options):
     features = fitted(**options)._features
     text = "violin old the violin of the old old violin choir the of"
     words = text.split()
@@ -316,7 +316,7 @@ def test_rows_without_a_word_are_those_of_the_pieces_around_it(options):
         np.testing.assert_allclose(row, expected, rtol=1e-6)
 
 
-def test_an_explanation_of_a_long_text_looks_at_few_words(monkeypatch):
+def test_an_explanation_of_a_long_text_considers_few_words(monkeypatch):
     model = fitted(idf=True, word_ngrams=1)
     text = "the violin of choir unheard"
     all_words = dict(model.explain(text, k=1)[0].words)
@@ -333,7 +333,7 @@ def test_no_texts():
     assert TextClassifier(n_bits=8).fit(SET_TEXTS, SETS).predict([]) == []
 
 
-def test_pairs_across_a_word_left_out_do_not_arise():
+def test_leaving_out_a_word_makes_no_new_pairs():
     texts = ["red big car", "red car"] * 30
     model = TextClassifier(random_state=0).fit(texts, ["no", "yes"] * 30)
     rows = next(model._features.without_each_word("red big car")[1]).toarray()
@@ -366,7 +366,7 @@ def test_a_stream_can_begin_with_fit(tmp_path):
     assert not np.array_equal(model.predict_topk(NEW)[1], before)
 
 
-def test_what_cannot_learn_on():
+def test_models_without_partial_fit():
     assert not hasattr(fitted(**SETTINGS["ldsm"]), "partial_fit")
     many = fitted()
     many.learner_ = xmtree.LdSMClassifier(n_estimators=1, max_nodes=5).fit(np.eye(3), [0, 1, 2])
@@ -374,7 +374,7 @@ def test_what_cannot_learn_on():
         message = rf"has chosen {chosen}\. Set learner=OAAClassifier\(\) and fit again"
         with pytest.raises(ValueError, match=message):
             model.partial_fit(NEW, NEW_LABELS)
-    # What the message says to set.
+    # These are the settings that the message names.
     fitted(learner=xmtree.OAAClassifier()).partial_fit(NEW, NEW_LABELS)
     fitted(n_bits=12).partial_fit(NEW, NEW_LABELS)
     for options in ({}, {"n_bits": 8, "idf": True}):
@@ -382,7 +382,7 @@ def test_what_cannot_learn_on():
             TextClassifier(**options).partial_fit(TEXTS, LABELS, classes=sorted(TOPICS))
 
 
-def test_what_is_fitted_does_not_depend_on_parameters_changed_since(tmp_path):
+def test_fitted_state_does_not_depend_on_changed_parameters(tmp_path):
     model = fitted()
     expected = model.explain(NEW[0])
     changed = {"word_ngrams": 1, "char_ngrams": (2, 2), "idf": True, "n_bits": 8, "min_df": 2}
@@ -433,7 +433,7 @@ FEATURES = {"word_ngrams": 2, "char_ngrams": None, "min_df": 1, "idf": False, "n
     ],
     ids=str,
 )
-def test_files_that_lie_are_refused(changes, tmp_path):
+def test_inconsistent_files_are_refused(changes, tmp_path):
     path = tmp_path / "model"
     fitted(idf=True).save(path)
     file = _core.EstimatorFile(path, False)
@@ -459,16 +459,16 @@ def test_a_compact_file_predicts(tmp_path):
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate"])
-def test_commands_say_that_a_model_takes_texts(tmp_path, capsys, command):
+def test_commands_report_that_a_model_takes_texts(tmp_path, capsys, command):
     texts, topics = corpus(30)
     path, data = tmp_path / "model.xmtree", tmp_path / "data.txt"
     TextClassifier(random_state=0).fit(texts, topics).save(path)
     data.write_text("1 1:1\n")
     assert main([command, str(path), str(data)]) == 2
-    assert "TextClassifier, the model in" in capsys.readouterr().err
+    assert "model.xmtree holds a TextClassifier" in capsys.readouterr().err
 
 
-def test_threads_that_begin_together_learn_one_model():
+def test_concurrent_partial_fits_train_one_model():
     model = xmtree.TextClassifier(xmtree.OAAClassifier(random_state=0), n_bits=10)
 
     def learn(label):

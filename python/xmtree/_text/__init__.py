@@ -1,4 +1,4 @@
-"""From texts to labels: :class:`xmtree.TextClassifier`."""
+"""Classification of texts: :class:`xmtree.TextClassifier`."""
 
 from xmtree._text.classifier import TextClassifier
 from xmtree._text.explanation import Explanation

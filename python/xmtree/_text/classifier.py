@@ -1,4 +1,4 @@
-"""Texts in, labels out: features of texts and a learner, as one estimator."""
+"""The estimator of texts: feature extraction and a learner in one."""
 
 from __future__ import annotations
 
@@ -22,18 +22,17 @@ from xmtree._sharing import learning
 from xmtree._sklearn import Interval, InvalidParameterError, validate_params
 from xmtree._text.explanation import Explanation, explain
 from xmtree._text.features import TextFeatures, as_texts, settings_of
-from xmtree._text.rules import check_learns_on, new_learner, weighs_by_idf
+from xmtree._text.rules import check_partial_fit, new_learner, weighs_by_idf
 from xmtree._typing import Classes, LabelsLike, Seed, TextsLike, Weights
 
 
-def _may_learn_on(estimator: TextClassifier) -> bool:
-    """Whether there is ``partial_fit``. Where "auto" has no online learner, the method itself says
-    what to set."""
+def _has_partial_fit(estimator: TextClassifier) -> bool:
+    """Return whether there is ``partial_fit``; with "auto" it may still raise an error."""
     return isinstance(estimator.learner, str) or learner_has("partial_fit")(estimator)
 
 
 def _restored(stored: dict[str, Any]) -> dict[str, Any]:
-    """Parameters of a text classifier that a file holds, with a tuple for JSON's list."""
+    """Return the parameters in a file, with a tuple in place of JSON's list."""
     params = _persistence.restored_params(stored)
     if isinstance(params["char_ngrams"], list):
         params["char_ngrams"] = tuple(params["char_ngrams"])
@@ -41,7 +40,7 @@ def _restored(stored: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Trained:
-    """What a text classifier has learned."""
+    """Fitted state of a text classifier."""
 
     learner_: Learner
     _features: TextFeatures
@@ -49,51 +48,52 @@ class _Trained:
 
 @dataclass(eq=False, repr=False)
 class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
-    """Texts in, labels out: a classifier of strings, for one label per text or label sets.
+    """Classifier of texts, for one label per text or label sets.
 
-    Texts become weighted counts of words and word pairs, (1 + ln count) x idf in rows of
-    length 1, by scikit-learn's vectorisers, and a learner of this package is trained on them.
+    scikit-learn's vectorizers turn texts into weighted counts of words and word pairs,
+    (1 + ln count) x idf in rows of length 1, on which a learner of this package is trained.
     A word is a run of letters, digits or underscores, in lower case.
 
     With ``learner="auto"`` the learner is
 
-    - :class:`LdSMClassifier` for label sets of 100 labels or more, and for single labels where
-      there are more than 2,000: its time hardly grows with their number, and its scores are
-      probabilities. Only with 1,000 texts or more, as with fewer its trees are hardly split;
+    - :class:`LdSMClassifier` for label sets of at least 100 labels, and for single labels if there
+      are more than 2,000: its time hardly grows with the number of labels, and its scores are
+      probabilities. It needs at least 1,000 texts, as fewer hardly split its trees;
     - else ``OAAClassifier(prune=0.03)``: one linear scorer per label, and a small file;
-    - ``OAAClassifier()`` where features suit a stream, that is hashed (``n_bits``) and without
-      idf: it can learn on by :meth:`partial_fit`.
+    - ``OAAClassifier()`` if features are hashed (``n_bits``) and without idf, as in a stream: it
+      supports :meth:`partial_fit`.
 
     Parameters
     ----------
     learner : "auto" or a classifier of xmtree, default="auto"
-        What is trained on the features of the texts. It is cloned.
+        Learner to clone and train on the features.
     word_ngrams : int, default=2
-        Features are sequences of up to this many words, from 0 (none) to 5. 2: words and pairs.
+        Largest number of words in a feature, from 0 (no word features) to 5. 2 is words and pairs.
     char_ngrams : tuple of two int, optional
-        Shortest and longest sequence of characters within a word, up to 32, that are features as
-        well, for instance (3, 5): for inflected languages and misspelt words. Slower. None: none.
+        Shortest and longest sequence of characters within a word, up to 32, used as additional
+        features, such as (3, 5). Slower; for inflected languages and misspelled words.
     min_df : int, default=1
-        Features that fewer texts of :meth:`fit` have are left out. Not with ``n_bits``.
+        Smallest number of texts of :meth:`fit` with a feature; others are left out. Must be 1 with
+        ``n_bits``.
     idf : bool, optional
         Whether features are weighted by inverse document frequency in the texts of :meth:`fit`.
-        None: where these have 16 words or more on average (see docs/experiments/text.md), not with
-        ``n_bits``, and not for :class:`LdSMClassifier`, which weighs features so by itself.
+        None is True if these average 16 words or more (see docs/experiments/text.md), without
+        ``n_bits``, and for learners other than :class:`LdSMClassifier`, which has such weights.
     n_bits : int, optional
-        Hash features into 2^n_bits columns (as many for words and for characters), for streams
-        and to store no vocabulary. From 1 to 30. None: the features of the texts of :meth:`fit`.
+        Hash features into 2^n_bits columns (twice if there are word and character features), from
+        1 to 30, for streams or to store no vocabulary. None uses the features in :meth:`fit`.
     random_state : int, RandomState or None, default=None
-        Fixes all random choices of the learner, unless ``learner`` has a ``random_state``.
+        Seed of the learner, unless ``learner`` has a ``random_state``.
     n_jobs : int, optional
-        Threads of the learner, unless ``learner`` has an ``n_jobs``; None is 1, -1 all cores.
+        Threads of the learner, unless ``learner`` has an ``n_jobs``; None is 1, -1 is all cores.
         The model does not depend on it.
     verbose : int, default=0
-        1: ``fit`` reports on stderr what it trains, and a progress bar, if that is a terminal.
+        With 1, ``fit`` reports on stderr what it trains, and a progress bar if that is a terminal.
 
     Attributes
     ----------
     learner_ : classifier of xmtree
-        The trained learner, of whatever was chosen.
+        The trained learner.
     classes_ : array of shape (n_classes,)
         Labels, sorted.
     idf_ : bool
@@ -123,7 +123,7 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "learner": "no_validation",  # see set_params and _check_params
+        "learner": "no_validation",  # checked by set_params and _check_params
         "word_ngrams": [Interval(Integral, 0, 5, closed="both")],
         "char_ngrams": [None, tuple],
         "min_df": [Interval(Integral, 1, None, closed="left")],
@@ -148,13 +148,13 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
         LEARNERS[name_in_files(cls)] = cls
 
     def fit(self, texts: TextsLike, labels: LabelsLike, sample_weight: Weights = None) -> Self:
-        """Learn from scratch.
+        """Train from scratch.
 
         Parameters
         ----------
         texts : list, array or data frame column of strings
         labels : array of shape (n,), list of label lists, or indicator of shape (n, n_classes)
-            Messages call it y.
+            The labels, called y in messages.
         sample_weight : array of shape (n,), optional
             Importances, not negative; 1 by default.
 
@@ -165,14 +165,14 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
         Raises
         ------
         ValueError, TypeError
-            If an argument cannot be used. The estimator is then as it was.
+            If an argument is invalid. The estimator is then unchanged.
         """
         learner, features, rows = self._begin(texts, labels)
         with self._keeping(learner, features):
             learner.fit(rows, labels, sample_weight)
         return self
 
-    @available_if(_may_learn_on)
+    @available_if(_has_partial_fit)
     def partial_fit(
         self,
         texts: TextsLike,
@@ -180,18 +180,18 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
         classes: Classes | Literal["grow"] = None,
         sample_weight: Weights = None,
     ) -> Self:
-        """Train on some more texts, one pass, in the given order.
+        """Train on more texts in one pass, in the given order.
 
-        After :meth:`fit` features keep its vocabulary and weights. Learning can also begin here,
-        with ``n_bits=20`` and without idf; ``learner="auto"`` is one-against-all then.
+        After :meth:`fit`, its vocabulary and weights are kept. Training can also begin here, with
+        ``n_bits=20`` and without idf; ``learner="auto"`` is then one-against-all.
 
         Parameters
         ----------
-        texts, labels : as of :meth:`fit`
+        texts, labels : as for :meth:`fit`
         classes : array of shape (n_classes,) or "grow", optional
-            Every label that may occur in any call; required in the first. "grow": labels
-            that are not known yet are added, except to trees over a fixed set of labels.
-        sample_weight : as of :meth:`fit`
+            All labels that may occur in any call; required in the first call. "grow" adds new
+            labels as they come, except in trees over a fixed set of labels.
+        sample_weight : as for :meth:`fit`
 
         Returns
         -------
@@ -201,15 +201,15 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
         with learning(self):
             listed = as_texts(texts)
             if self.__sklearn_is_fitted__():
-                check_learns_on(self.learner, self.learner_)
+                check_partial_fit(self.learner, self.learner_)
                 learner = self._trained()
                 features = self._features
             else:
                 settings = settings_of(self)
                 if self.n_bits is None or self.idf:
                     raise ValueError(
-                        "the first texts do not show all words and how frequent they are: to begin "
-                        "with partial_fit set n_bits (20, for instance) and leave idf, or begin "
+                        "partial_fit on an untrained classifier needs n_bits (such as 20) and no "
+                        "idf, as the first texts do not have all words; set n_bits or begin "
                         "with fit"
                     )
                 features = TextFeatures(settings)
@@ -220,23 +220,23 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
         return self
 
     def explain(self, text: str, k: int = 3) -> list[Explanation]:
-        """The words that spoke most for each of the best labels of a text.
+        """Explain the best labels of a text by its words.
 
-        A word's contribution is by how much the label's score falls when the word is left out,
-        with the word pairs that it is part of, which takes a prediction for each word. Words that
-        change nothing are not listed, nor, of a text of more than 1,000 different ones, those whose
-        features have small weights in it.
+        The contribution of a word is the fall of the label's score if the word and its word pairs
+        are left out, which takes one prediction per word. Words that do not change the score are
+        not listed. In a text of more than 1,000 different words, only the 1,000 whose features have
+        the largest weights are considered.
 
         Parameters
         ----------
         text : str
         k : int, default=3
-            Labels to explain.
+            Number of labels to explain.
 
         Returns
         -------
         list of Explanation
-            Of the best labels, best first.
+            One per label, best first.
         """
         learner = self._trained()
         if not isinstance(text, str):
@@ -250,7 +250,7 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
         ----------
         path : str or Path
         compact : bool, default=False
-            Store of the learner what predictions need and no more; see its ``save``.
+            Store only the parts of the learner that predictions need; see its ``save``.
         """
         _persistence.check_fitted(self)
         seed = self.learner_._fitted_params()["seed"]
@@ -274,7 +274,7 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
     def _from_file(
         cls, path: str | Path, learner: Learner, meta: dict[str, Any], arrays: Arrays
     ) -> Self:
-        """What :meth:`save` has written, around the learner of the file."""
+        """Restore an estimator from a file, around the file's learner."""
         template = meta["params"]["learner"]
         params = _restored({**meta["params"], "learner": "auto"})
         if template != "auto":
@@ -288,14 +288,14 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
         features = TextFeatures.from_arrays(settings_of(settings), arrays)
         if features.n_columns() != learner.n_features_in_:
             raise ValueError(
-                f"{features.n_columns()} features for {learner.n_features_in_} columns"
+                f"expected {learner.n_features_in_} features, got {features.n_columns()}"
             )
         estimator.learner_, estimator._features = learner, features
         return estimator
 
     @property
     def idf_(self) -> bool:
-        """Whether features are weighted by inverse document frequency."""
+        """Return whether features are weighted by inverse document frequency."""
         check_is_fitted(self)
         return self._features.settings.idf
 
@@ -315,7 +315,7 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
         if inner is not None and isinstance(params.get("learner", self.learner), str):
             raise ValueError(
                 f"{inner}: learner is {params.get('learner', self.learner)!r}, which has no "
-                "parameters; set learner to a classifier of xmtree, such as OAAClassifier()"
+                "parameters; set learner to a classifier of xmtree such as OAAClassifier()"
             )
         return super().set_params(**params)
 
@@ -323,20 +323,19 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
         is_auto = isinstance(self.learner, str) and self.learner == "auto"
         if not (is_auto or isinstance(self.learner, Learner)):
             raise InvalidParameterError(
-                "learner must be 'auto' or a classifier of xmtree, such as OAAClassifier(); got "
+                "learner must be 'auto' or a classifier of xmtree such as OAAClassifier(), got "
                 f"{self.learner!r}"
             )
         validate_params(self)
 
     def _begin(self, texts: Any, labels: Any) -> tuple[Any, TextFeatures, Any]:
-        """What ``fit`` begins with: the learner to train, the features, and the rows that these
-        make of the texts."""
+        """Return the learner to train, the features, and the rows of the texts."""
         self._check_params()
         settings = settings_of(self)
         listed = as_texts(texts)
         target = encode(labels)
         if target.codes.shape[0] != len(listed):
-            raise ValueError(f"{len(listed)} texts, but labels for {target.codes.shape[0]}")
+            raise ValueError(f"got {len(listed)} texts, but labels for {target.codes.shape[0]}")
         stream = self.n_bits is not None and not self.idf
         learner = new_learner(self, None if stream else target)
         if self.idf is None and self.n_bits is None:
@@ -354,7 +353,7 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
 
     @contextmanager
     def _keeping(self, learner: Any, features: TextFeatures) -> Iterator[None]:
-        """Keeps what is trained within, also after Ctrl-C where it has learned something."""
+        """Keep the trained learner and its features, also after Ctrl-C."""
         try:
             yield
         finally:
@@ -362,7 +361,7 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
                 self.__dict__.update(learner_=learner, _features=features)
 
     def _trained(self) -> Any:
-        """The trained learner, on as many threads as ``n_jobs`` says now."""
+        """Return the trained learner with the current ``n_jobs``."""
         check_is_fitted(self)
         if isinstance(self.learner, str) or self.learner.n_jobs is None:
             self.learner_.n_jobs = self.n_jobs
@@ -374,7 +373,7 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
 
     def _predicting(self, X: TextsLike) -> tuple[Any, Any]:
         rows, learner = self._rows(X), self._trained()
-        # scikit-learn's estimators refuse data without a row.
+        # scikit-learn estimators refuse empty data, which predictors accept.
         return (learner if rows.shape[0] else learner.predictor()), rows
 
     def _rows(self, X: TextsLike) -> Any:

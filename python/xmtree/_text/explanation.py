@@ -1,4 +1,4 @@
-"""Why a text has a label: by how much the score falls without each word."""
+"""Explanations of labels: the fall of a label's score without each word."""
 
 from typing import Any, NamedTuple
 
@@ -7,18 +7,18 @@ import numpy as np
 from xmtree._sharing import view
 from xmtree._text.features import TextFeatures
 
-#: Labels whose score :func:`explain` looks up after a word was left out, at most.
+#: Largest number of labels that :func:`explain` ranks after a word was left out.
 _MAX_LABELS = 1000
 
 
 class Explanation(NamedTuple):
-    """Why a text has a label: what :meth:`xmtree.TextClassifier.explain` returns.
+    """Explanation of a text's label, from :meth:`xmtree.TextClassifier.explain`.
 
     Attributes
     ----------
     label : the label
     score : its score for the text
-    words : pairs of a word and by how much the score falls without it, largest first
+    words : pairs of a word and the fall of the score without it, largest first
     """
 
     label: Any
@@ -27,7 +27,7 @@ class Explanation(NamedTuple):
 
 
 def explain(learner: Any, features: TextFeatures, text: str, k: int) -> list[Explanation]:
-    """Explains the ``k`` best labels of ``text``."""
+    """Explain the ``k`` best labels of ``text``."""
     learner = view(learner)
     row = features.transform([text])
     labels, scores = learner.predict_topk(row, k)
@@ -39,7 +39,7 @@ def explain(learner: Any, features: TextFeatures, text: str, k: int) -> list[Exp
         end = start + rows.shape[0]
         all_labels = min(len(learner.classes_), _MAX_LABELS)
         named, without = learner.predict_topk(rows, max(all_labels, best))
-        # A label that is no longer among them has the lowest score, or none, which is 0.
+        # A label that is no longer ranked gets the lowest score, or 0 if there is none.
         lowest = np.where(np.isfinite(without), without, 0).min(axis=1)
         for rank in range(best):
             is_label = named == labels[0, rank]

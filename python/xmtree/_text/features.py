@@ -1,7 +1,7 @@
 """Texts as rows of numbers: weighted counts of words, word pairs and character n-grams.
 
-scikit-learn's vectorisers count and weigh. What they have learned is a vocabulary and idf
-weights, which a model file stores as arrays.
+scikit-learn's vectorizers count and weight. Their fitted state is a vocabulary and idf weights,
+which a model file stores as arrays.
 """
 
 import re
@@ -17,12 +17,12 @@ from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, 
 
 from xmtree._persistence import Arrays, pack, unpack
 
-#: A word has about as many features of a length as it has characters.
+#: Longest character n-gram: every length adds about a feature per character.
 _LONGEST_CHAR_NGRAM = 32
 
-#: Words of a text that an explanation looks at, at most: the row of each is as long as the text.
+#: Largest number of words in an explanation: each needs a row as long as the text.
 MOST_WORDS = 1000
-#: Rows that are made at once, each as long as the text.
+#: Rows per block, each as long as the text.
 _ROWS_PER_BLOCK = 64
 
 _WORD = re.compile(r"\w+")
@@ -30,7 +30,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class Settings:
-    """Which features texts have; see :class:`xmtree.TextClassifier`."""
+    """Settings of text features; see :class:`xmtree.TextClassifier`."""
 
     word_ngrams: int
     char_ngrams: tuple[int, int] | None
@@ -40,20 +40,20 @@ class Settings:
 
 
 def settings_of(estimator: Any) -> Settings:
-    """The settings of a text classifier, checked."""
+    """Check the settings of a text classifier and return them."""
     pair, n_bits = estimator.char_ngrams, estimator.n_bits
     if pair is not None:
         is_pair = len(pair) == 2 and all(isinstance(at, Integral) for at in pair)
         if not is_pair or not 1 <= pair[0] <= pair[1] <= _LONGEST_CHAR_NGRAM:
             raise ValueError(
-                f"char_ngrams must be None or two lengths up to {_LONGEST_CHAR_NGRAM}, the "
-                f"shorter first, such as (3, 5); got {pair!r}"
+                f"char_ngrams must be None or two lengths from 1 to {_LONGEST_CHAR_NGRAM}, the "
+                f"shorter first, such as (3, 5), got {pair!r}"
             )
         pair = (int(pair[0]), int(pair[1]))
     if estimator.word_ngrams == 0 and pair is None:
-        raise ValueError("word_ngrams=0 needs char_ngrams: texts would have no features")
+        raise ValueError("word_ngrams=0 needs char_ngrams, as texts would have no features")
     if n_bits is not None and estimator.min_df > 1:
-        raise ValueError("min_df counts features, which are not known with n_bits; leave it 1")
+        raise ValueError(f"min_df must be 1 with n_bits (hashing), got {estimator.min_df}")
     return Settings(
         word_ngrams=int(estimator.word_ngrams),
         char_ngrams=pair,
@@ -64,41 +64,42 @@ def settings_of(estimator: Any) -> Settings:
 
 
 def as_texts(texts: Any) -> list[str]:
-    """A list, array or column of strings as a list; everything else is refused."""
+    """Return a list, array or column of strings as a list; refuse anything else."""
     if isinstance(texts, str | bytes):
-        raise ValueError("texts is a single string; pass a list of strings, [text] for one")
+        raise ValueError("texts must be a list of strings, got a single string; pass [text]")
     n_dimensions = getattr(texts, "ndim", len(getattr(texts, "shape", "1")))
     if n_dimensions != 1 or isinstance(texts, dict):
         kind = type(texts).__name__
         raise ValueError(
-            f"texts is a {kind} of {n_dimensions} dimensions; pass one column or a list of strings"
+            f"texts must be one column or a list of strings, got {kind} of {n_dimensions} "
+            "dimensions"
         )
     try:
-        # Arrays and columns have tolist or to_list; a list is copied at no cost to speak of.
+        # Arrays and columns have tolist; copying a list is cheap.
         listed = texts.tolist() if hasattr(texts, "tolist") else list(texts)
     except TypeError as error:
-        raise TypeError(f"texts is a {type(texts).__name__}; pass a list of strings") from error
+        raise TypeError(f"texts must be a list of strings, got a {type(texts).__name__}") from error
     for row, text in enumerate(listed):
         if not isinstance(text, str):
             raise TypeError(
                 f"row {row} of texts is {text!r}, of type {type(text).__name__}; texts must be "
-                "strings, an empty one where there is none"
+                "strings, an empty string if one is missing"
             )
     return listed
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text in lower case: runs of letters, digits and underscores."""
+    """Return the words of a text in lower case: runs of letters, digits and underscores."""
     return _WORD.findall(text.lower())
 
 
 def _plain(text: str) -> str:
-    """The words alone, so that the characters between them make no character n-grams."""
+    """Return only the words, so that other characters do not get into character n-grams."""
     return " ".join(words_of(text))
 
 
 class TextFeatures:
-    """Turns texts into CSR rows of length 1."""
+    """Extraction of features from texts, as CSR rows of length 1."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -111,31 +112,31 @@ class TextFeatures:
         self._counters = [
             _counter(settings, preprocessor=_plain, dtype=np.float32, **kind) for kind in ngrams
         ]
-        # (1 + ln count) x idf.
+        # The weight of a feature is (1 + ln count) x idf.
         self._weights = TfidfTransformer(use_idf=settings.idf, sublinear_tf=True)
 
     def fit_transform(self, texts: list[str]) -> sp.csr_matrix:
-        """Learns vocabulary and idf weights, and returns the rows of ``texts``."""
+        """Fit vocabulary and idf weights, and return the rows of ``texts``."""
         if not any(_WORD.search(text) for text in texts):
-            raise ValueError("texts hold no word at all")
+            raise ValueError("texts contain no words")
         counts = _joined([counter.fit_transform(texts) for counter in self._counters])
         rows: sp.csr_matrix = self._weights.fit(counts).transform(counts, copy=False)
         return rows
 
     def start(self) -> None:
-        """Prepares hashed features without idf weights, which need not be learned."""
+        """Prepare hashed features without idf weights, which need no training."""
         self._weights.fit(self._counts([""]))
 
     def transform(self, texts: list[str]) -> sp.csr_matrix:
-        """The rows of ``texts``; what ``fit_transform`` has not seen is left out."""
+        """Return the rows of ``texts``, without features unknown to ``fit_transform``."""
         return self._weigh(self._counts(texts))
 
     def without_each_word(self, text: str) -> tuple[list[str], Iterator[sp.csr_matrix]]:
-        """The distinct words of a text that have features, and rows of the text without each.
+        """Return the distinct words of a text with features, and rows of the text without each.
 
-        Word pairs and characters that the word is part of go with it, and its neighbours do
-        not become a pair. Of more than :data:`MOST_WORDS` words, those are taken whose features
-        have the largest weights. The rows come in blocks.
+        The word's pairs and character n-grams are left out too, and its neighbors do not become
+        a pair. If there are more than :data:`MOST_WORDS` words, those whose features have the
+        largest weights are kept. The rows come in blocks.
         """
         words = words_of(text)
         places: dict[str, list[int]] = {}
@@ -153,7 +154,7 @@ class TextFeatures:
                 block = removed[kept[start : start + _ROWS_PER_BLOCK]]
                 ones = sp.csr_matrix(np.ones((block.shape[0], 1), np.float32))
                 rows = sp.csr_matrix(ones @ counts - block)
-                # The logarithm of a count is taken.
+                # Counts of 0 have no logarithm.
                 rows.eliminate_zeros()
                 yield self._weigh(rows)
 
@@ -161,16 +162,16 @@ class TextFeatures:
         return [distinct[at] for at in kept], blocks()
 
     def _removed(self, words: list[str], places: list[list[int]]) -> sp.csr_matrix:
-        """What goes from the counts of a text with each word, by the ``places`` of the word.
+        """Return the counts that a text loses without each word, given the word's ``places``.
 
-        Only the neighbourhood of a place is counted, with the word and without it.
+        Only the neighborhood of a place is counted, with the word and without it.
         """
         reach = max(self.settings.word_ngrams - 1, 0)
         pieces: list[str] = []
         signs: list[int] = []
         word_of: list[int] = []
         for number, all_places in enumerate(places):
-            # Places that share no n-gram are apart.
+            # Cut between places that share no n-gram.
             cuts = np.flatnonzero(np.diff(all_places) > reach) + 1
             for near in np.split(np.array(all_places), cuts):
                 start, end = max(near[0] - reach, 0), near[-1] + reach + 1
@@ -187,11 +188,11 @@ class TextFeatures:
         return removed
 
     def to_arrays(self) -> Arrays:
-        """All that was learned, as flat arrays."""
+        """Return the fitted state as flat arrays."""
         arrays: Arrays = {}
         if self.settings.n_bits is None:
             for number, counter in enumerate(self._counters):
-                # In the order of the columns.
+                # Words are stored in the order of their columns.
                 names = sorted(counter.vocabulary_, key=counter.vocabulary_.__getitem__)
                 arrays |= pack(f"text.vocabulary_{number}", np.array(names, object))
         if self.settings.idf:
@@ -200,28 +201,28 @@ class TextFeatures:
 
     @staticmethod
     def from_arrays(settings: Settings, arrays: Arrays) -> "TextFeatures":
-        """What :meth:`to_arrays` has stored."""
+        """Restore features from :meth:`to_arrays`."""
         features = TextFeatures(settings)
         if settings.n_bits is None:
             for number, counter in enumerate(features._counters):
                 names = unpack(f"text.vocabulary_{number}", arrays, np.dtype(object)).tolist()
                 counter.vocabulary_ = {name: at for at, name in enumerate(names)}
                 if len(counter.vocabulary_) != len(names):
-                    raise ValueError("a vocabulary names a word twice")
+                    raise ValueError("a vocabulary contains a word twice")
         n_columns = features.n_columns()
         if settings.idf and len(arrays["text.idf"]) != n_columns:
-            raise ValueError(f"{len(arrays['text.idf'])} idf weights, {n_columns} features")
+            raise ValueError(f"{len(arrays['text.idf'])} idf weights for {n_columns} features")
         features._weights.fit(sp.csr_matrix((1, n_columns), dtype=np.float64))
         if settings.idf:
             features._weights.idf_ = arrays["text.idf"]
         return features
 
     def words(self) -> list[str]:
-        """The words among the features, without word pairs and the like, in order."""
+        """Return the single words among the features, in order."""
         return sorted(word for word in self._counters[0].vocabulary_ if " " not in word)
 
     def n_columns(self) -> int:
-        """Width of the rows."""
+        """Return the width of the rows."""
         if self.settings.n_bits is not None:
             return len(self._counters) << self.settings.n_bits
         return sum(len(counter.vocabulary_) for counter in self._counters)
@@ -232,7 +233,7 @@ class TextFeatures:
         return _joined([counter.transform(texts) for counter in self._counters])
 
     def _weigh(self, counts: sp.csr_matrix) -> sp.csr_matrix:
-        if counts.shape[0] == 0:  # which scikit-learn refuses
+        if counts.shape[0] == 0:  # scikit-learn refuses empty data
             return counts
         rows: sp.csr_matrix = self._weights.transform(counts, copy=False)
         return rows
@@ -241,7 +242,7 @@ class TextFeatures:
 def _counter(settings: Settings, **options: Any) -> Any:
     if settings.n_bits is None:
         return CountVectorizer(min_df=settings.min_df, **options)
-    # Counts must not be negative, as their logarithm is taken.
+    # Alternating signs could make counts negative, which have no logarithm.
     return HashingVectorizer(
         n_features=1 << settings.n_bits, norm=None, alternate_sign=False, **options
     )
