@@ -78,7 +78,7 @@ def as_texts(texts: Any) -> list[str]:
         # Arrays and columns have tolist; copying a list is cheap.
         listed = texts.tolist() if hasattr(texts, "tolist") else list(texts)
     except TypeError as error:
-        raise TypeError(f"texts must be a list of strings, got a {type(texts).__name__}") from error
+        raise TypeError(f"texts must be a list of strings, got {type(texts).__name__}") from error
     for row, text in enumerate(listed):
         if not isinstance(text, str):
             raise TypeError(
