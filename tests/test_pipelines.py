@@ -112,7 +112,7 @@ PARTS = {
 
 
 def same(a, b):
-    """Whether two results of transformers are equal, to the last bit and in their type."""
+    """Return whether two results of transformers are equal to the last bit and in type."""
     assert type(a) is type(b)
     if sp.issparse(a):
         assert a.dtype == b.dtype
@@ -126,7 +126,7 @@ def same(a, b):
 
 
 @pytest.mark.parametrize(("part", "rows"), PARTS.values(), ids=PARTS)
-def test_a_part_comes_back_as_it_was(part, rows, tmp_path):
+def test_a_part_is_restored_exactly(part, rows, tmp_path):
     learner = xmtree.GambleClassifier(n_estimators=2, random_state=0)
     pipe = Pipeline([("part", part), ("learner", learner)], verbose=False).fit(rows, Y)
     path = tmp_path / "model"
@@ -138,7 +138,7 @@ def test_a_part_comes_back_as_it_was(part, rows, tmp_path):
     assert repr(again[0]) == repr(part)
     np.testing.assert_array_equal(again.predict_proba(rows), pipe.predict_proba(rows))
     np.testing.assert_array_equal(again.classes_, pipe.classes_)
-    # And once more, from what was loaded.
+    # A loaded part can be saved again.
     xmtree.save(again, tmp_path / "again")
     assert path.read_bytes() == (tmp_path / "again").read_bytes()
 
@@ -178,7 +178,7 @@ def test_topk():
         pipeline_topk(make_pipeline(StandardScaler(), DummyClassifier()).fit(X, Y), X)
 
 
-def test_what_cannot_be_stored(tmp_path):
+def test_parts_that_cannot_be_stored(tmp_path):
     path = tmp_path / "model"
     learner = OAAClassifier(random_state=0)
 
@@ -193,7 +193,9 @@ def test_what_cannot_be_stored(tmp_path):
         r"step 'functiontransformer', func: <ufunc 'log1p'> of type ufunc cannot be stored",
     )
     words = CountVectorizer(tokenizer=str.split, token_pattern=None)
-    refuse(make_pipeline(words, learner), "'countvectorizer', tokenizer: .*nothing to be", TEXTS)
+    refuse(
+        make_pipeline(words, learner), "'countvectorizer', tokenizer: .*holds only numbers", TEXTS
+    )
     seed = TruncatedSVD(random_state=np.random.RandomState(0))
     refuse(make_pipeline(seed, learner), "random_state: RandomState.* cannot be stored")
     refuse(make_pipeline(StandardScaler(), DummyClassifier()), "must be a learner of xmtree")
@@ -226,7 +228,7 @@ def test_another_version_of_scikit_learn(tmp_path, monkeypatch):
     pipe = make_pipeline(scaler, OAAClassifier(random_state=0)).fit(X, Y)
 
     def message(change):
-        """What is said of a file whose step was changed by ``change``."""
+        """Return the error of a file whose step was changed by ``change``."""
         original = parts.describe
 
         def described(part, writer, where):
@@ -240,7 +242,7 @@ def test_another_version_of_scikit_learn(tmp_path, monkeypatch):
             xmtree.save(pipe, path)
         with pytest.raises(ModelFileError) as caught:
             xmtree.load(path)
-        assert f"written with scikit-learn 9.9, and this is {sklearn.__version__}" in str(
+        assert f"written with scikit-learn 9.9, installed is {sklearn.__version__}" in str(
             caught.value
         )
         assert str(path) in str(caught.value)
@@ -248,12 +250,14 @@ def test_another_version_of_scikit_learn(tmp_path, monkeypatch):
 
     assert "no parameter 'new'" in message(lambda stored: stored["params"].update(new=1))
     assert "no attribute 'transform'" in message(lambda stored: stored["state"].update(transform=1))
-    assert "lacks the attribute 'mean_'" in message(lambda stored: stored["state"].pop("mean_"))
+    assert "the attribute 'mean_' is missing" in message(
+        lambda stored: stored["state"].pop("mean_")
+    )
     assert "has no part 'Popen'" in message(lambda stored: stored.update({"class": "Popen"}))
     xmtree.save(pipe, path)
     with monkeypatch.context() as patch:
         patch.setattr(sklearn, "__version__", "9.9")
-        # The same parameters and attributes: another version alone is no reason to refuse.
+        # Another version with the same parameters and attributes is not refused.
         np.testing.assert_array_equal(xmtree.load(path).predict(X), pipe.predict(X))
 
 
@@ -268,9 +272,9 @@ def test_a_changed_file_is_damaged(tmp_path):
 
 
 def damaged(name, change, tmp_path):
-    """The error of a file of the part ``name`` whose description ``change`` has changed.
+    """Return the error of a file of the part ``name`` whose description ``change`` changes.
 
-    ``change(params, state, array)``: ``array`` looks up the array that a value stands for.
+    In ``change(params, state, array)``, ``array`` returns the array of a value.
     """
     part, rows = PARTS[name]
     learner = xmtree.GambleClassifier(n_estimators=1, random_state=0)
@@ -325,7 +329,7 @@ DAMAGE = {
     "no idf": (
         "TfidfTransformer",
         lambda params, state, array: state.pop("idf_"),
-        "lacks the attribute 'idf_'",
+        "the attribute 'idf_' is missing",
     ),
     "columns of another encoder": (
         "OneHotEncoder, drop",
@@ -371,7 +375,7 @@ DAMAGE = {
     "an indicator of other rows": (
         "SimpleImputer, indicator",
         lambda params, state, array: state["indicator_"]["state"].update(_n_features=7),
-        "7 features",
+        "features, got 7",
     ),
     "another part": (
         "PowerTransformer",
@@ -450,7 +454,7 @@ def test_a_damaged_part_is_refused(name, change, message, tmp_path):
         (r"o+r[dt]", False),
     ],
 )
-def test_patterns_that_are_searched_for_in_linear_time_can_be_stored(pattern, is_safe, tmp_path):
+def test_only_patterns_of_linear_time_can_be_stored(pattern, is_safe, tmp_path):
     words = CountVectorizer(token_pattern=pattern)
     pipe = make_pipeline(words, OAAClassifier(random_state=0)).fit(TEXTS, Y)
     if is_safe:
@@ -461,7 +465,7 @@ def test_patterns_that_are_searched_for_in_linear_time_can_be_stored(pattern, is
             xmtree.save(pipe, tmp_path / "model")
 
 
-def test_a_cache_belongs_to_the_machine(tmp_path):
+def test_a_cache_is_not_stored(tmp_path):
     learner = OAAClassifier(random_state=0)
     union = make_union(StandardScaler(), n_jobs=2)
     pipe = Pipeline([("union", union), ("learner", learner)], memory=str(tmp_path / "cache"))

@@ -1,4 +1,4 @@
-"""Pipelines of scikit-learn that end in a learner: their best labels, and their files."""
+"""Top-k prediction and files of scikit-learn pipelines that end in a learner."""
 
 from pathlib import Path
 from typing import Any
@@ -19,17 +19,17 @@ __all__ = ["pipeline_topk", "save"]
 def pipeline_topk(
     pipe: Any, X: Any, k: int = 5, **options: Any
 ) -> tuple[NDArray[Any], NDArray[np.float32]]:
-    """The ``k`` best labels of each row, by a pipeline whose last step has ``predict_topk``.
+    """Return the ``k`` best labels of each row from a pipeline's last step.
 
-    scikit-learn's Pipeline passes on the methods that it knows alone, and ``predict_topk`` is none
-    of them. This transforms ``X`` by all steps but the last and asks that one.
+    scikit-learn's Pipeline does not pass on ``predict_topk``. This function transforms ``X`` by all
+    steps but the last, whose ``predict_topk`` it calls.
 
     Parameters
     ----------
     pipe : fitted Pipeline
-        Or a search, such as GridSearchCV, whose ``best_estimator_`` is one. The last step is a
+        Also a search such as GridSearchCV whose ``best_estimator_`` is one. The last step must be a
         learner of xmtree, a TextClassifier, or a pipeline that ends in one.
-    X : whatever the first step takes
+    X : input of the first step
     k : int, default=5
     **options
         Further arguments of ``predict_topk`` of the last step.
@@ -37,7 +37,7 @@ def pipeline_topk(
     Returns
     -------
     labels : array of shape (n, k)
-        Best first, as ``predict_topk`` of the last step gives them.
+        Labels from ``predict_topk`` of the last step, best first.
     scores : float32 array of shape (n, k)
 
     Examples
@@ -57,7 +57,7 @@ def pipeline_topk(
 
 
 def last_step(pipe: Any, X: Any) -> tuple[Any, Any]:
-    """What ranks labels in a pipeline, a search or an estimator alone, and ``X`` as its rows."""
+    """Return the ranking step of a pipeline, search or estimator, and ``X`` as its rows."""
     while True:
         if hasattr(pipe, "best_estimator_"):
             pipe = pipe.best_estimator_
@@ -69,33 +69,37 @@ def last_step(pipe: Any, X: Any) -> tuple[Any, Any]:
             break
     if not hasattr(pipe, "predict_topk"):
         raise TypeError(
-            f"the last step is a {type(pipe).__name__}, which has no predict_topk; learners of "
-            "xmtree have it, and searches after fit with refit=True"
+            f"the last step is a {type(pipe).__name__}, which has no predict_topk; it must be a "
+            "learner of xmtree, or a search over one fitted with refit=True"
         )
     return pipe, X
 
 
 def save(estimator: Any, path: str | Path, *, compact: bool = False) -> None:
-    """Write an estimator, or a pipeline that ends in one, to a file, for :func:`xmtree.load`.
+    """Write an estimator, or a pipeline that ends in one, to a file for :func:`xmtree.load`.
 
-    Of a pipeline's steps the file holds parameters and fitted attributes as flat arrays and JSON:
-    nothing is pickled, and nothing is executed when it is loaded. It can be loaded with another
-    version of scikit-learn where that has the same parameters and attributes.
+    The file holds parameters and fitted attributes of a pipeline's steps as flat arrays and JSON:
+    nothing is pickled, and loading executes nothing. Another version of scikit-learn can load it
+    if that has the same parameters and attributes.
 
     Parameters
     ----------
     estimator : fitted estimator of xmtree, or Pipeline
         The last step of a pipeline must be a learner of xmtree. The other steps may be
-        Binarizer, ColumnTransformer, CountVectorizer, FeatureUnion, FunctionTransformer (without
-        a function), HashingVectorizer, MaxAbsScaler, MinMaxScaler, Normalizer, OneHotEncoder,
-        OrdinalEncoder, PCA, Pipeline, PolynomialFeatures, PowerTransformer, QuantileTransformer,
-        RobustScaler, SimpleImputer, StandardScaler, TfidfTransformer, TfidfVectorizer,
-        TruncatedSVD, VarianceThreshold or "passthrough", with parameters that are
-        no functions, texts as ``input`` and a run of characters as ``token_pattern``. ``memory``
-        and ``n_jobs`` are not stored.
+
+        - preprocessing: Binarizer, MaxAbsScaler, MinMaxScaler, Normalizer, OneHotEncoder,
+          OrdinalEncoder, PolynomialFeatures, PowerTransformer, QuantileTransformer, RobustScaler,
+          SimpleImputer, StandardScaler, VarianceThreshold
+        - texts: CountVectorizer, HashingVectorizer, TfidfTransformer, TfidfVectorizer
+        - decomposition: PCA, TruncatedSVD
+        - composition: ColumnTransformer, FeatureUnion, Pipeline, "passthrough",
+          FunctionTransformer (without a function).
+
+        Parameters must not be functions, ``input`` must be texts, and ``token_pattern`` a run of
+        characters. ``memory`` and ``n_jobs`` are not stored.
     path : str or Path
     compact : bool, default=False
-        Store of the learner what predictions need and no more; see its ``save``.
+        Store only the parts of the learner that predictions need; see its ``save``.
 
     Raises
     ------
@@ -118,8 +122,8 @@ def save(estimator: Any, path: str | Path, *, compact: bool = False) -> None:
     if type(estimator) is not Pipeline:
         if not (hasattr(estimator, "predict_topk") and hasattr(estimator, "save")):
             raise TypeError(
-                f"a {type(estimator).__name__} cannot be saved: save takes estimators of xmtree "
-                "and pipelines that end in a learner (of a search, its best_estimator_)"
+                f"cannot save a {type(estimator).__name__}: expected an estimator of xmtree or a "
+                "pipeline that ends in a learner (for a search pass its best_estimator_)"
             )
         # Active learners have no compact form.
         estimator.save(path, **({"compact": True} if compact else {}))
@@ -127,8 +131,8 @@ def save(estimator: Any, path: str | Path, *, compact: bool = False) -> None:
     *steps, (name, learner) = estimator.steps
     if not isinstance(learner, Learner):
         raise TypeError(
-            f"the last step, {name!r}, is a {type(learner).__name__}; to save a pipeline it must "
-            "be a learner of xmtree"
+            f"the last step, {name!r}, must be a learner of xmtree to save a pipeline, got a "
+            f"{type(learner).__name__}"
         )
     check_learned(learner)
     _check(estimator)
@@ -153,7 +157,7 @@ def _check(pipe: Pipeline) -> None:
 
 
 class _PipelineFile:
-    """Reads what :func:`save` has written of a pipeline."""
+    """Reader of pipelines written by :func:`save`."""
 
     @staticmethod
     def _from_file(path: Any, learner: Learner, meta: dict[str, Any], arrays: Arrays) -> Pipeline:

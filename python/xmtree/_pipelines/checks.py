@@ -1,8 +1,8 @@
-"""Checks of pipeline parts: parameters, and fitted attributes against one another.
+"""Checks of pipeline parts: their parameters, and the consistency of their fitted attributes.
 
-Transformers of scikit-learn trust their attributes: an index that points too far reads memory of
-others. So a part is checked when it is read from a file, and, by the same function, before it is
-written, as what was saved must load.
+scikit-learn's transformers trust their attributes: an index out of range reads memory out of
+bounds. Parts are therefore checked when they are read from a file. The same function checks them
+before they are written, so that a saved file can be loaded.
 """
 
 import itertools
@@ -20,11 +20,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from xmtree._sklearn import validate_params
 
-#: Longest n-gram, and highest degree of a polynomial: the work of a row grows with them.
+#: Longest n-gram and highest polynomial degree: the cost of a row grows with them.
 _LONGEST = 32
 
-# One or more characters of given kinds and then a run of one kind, between word boundaries or not:
-# patterns that are searched for in time linear in the text.
+# Patterns whose search takes time linear in the text: one or more characters of given kinds, then
+# a run of one kind, optionally between word boundaries.
 _CHARACTER = r"(?:\\[wWdDsS]|\[\^?(?:[^\]\[\\]|\\[wWdDsS])+\])"
 _RUN = rf"{_CHARACTER}+(?:\+|\{{\d{{1,2}},\}})"
 _TOKEN_PATTERN = re.compile(rf"(?:\(\?u\))?(?:\\b{_RUN}\\b|(?:\\b)?{_RUN})")
@@ -60,14 +60,14 @@ def _is_dtype(value: Any) -> bool:
     return is_short and not isinstance(value, int) and np.dtype(value).kind in "biufO"
 
 
-#: What scikit-learn's own constraints leave open, by the names of parameters: how texts come, what
-#: is called or formatted, what belongs to a machine, how much work a row is.
+#: Constraints beyond scikit-learn's, by parameter: the form of texts, anything that is called or
+#: formatted, and the cost of a row.
 _PARAMETERS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "input": (lambda value: value == "content", "'content'"),
     "token_pattern": (
         _is_token_pattern,
-        r"a run of characters of given kinds, such as (?u)\b\w\w+\b, [a-z]+ or \S+, whose search "
-        "takes time linear in the text",
+        r"a run of characters of given kinds such as (?u)\b\w\w+\b, [a-z]+ or \S+, which is "
+        "found in linear time",
     ),
     "ngram_range": (
         lambda value: _is_pair(value, Integral, 1, _LONGEST),
@@ -80,9 +80,9 @@ _PARAMETERS: dict[str, tuple[Callable[[Any], bool], str]] = {
         ),
         f"at most {_LONGEST}",
     ),
-    "dtype": (_is_dtype, "a type of numbers"),
+    "dtype": (_is_dtype, "a numeric type"),
     "feature_range": (lambda value: _is_pair(value, Real, -math.inf, math.inf), "two numbers"),
-    "analyzer": (lambda value: value in ("word", "char", "char_wb"), "a word of scikit-learn's"),
+    "analyzer": (lambda value: value in ("word", "char", "char_wb"), "'word', 'char' or 'char_wb'"),
     "stop_words": (
         lambda value: _is_plain(value) or all(isinstance(word, str) for word in value),
         "'english' or a list of strings",
@@ -106,24 +106,28 @@ _PARAMETERS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def check(part: Any, attributes: dict[str, str], *, complete: bool = True) -> None:
-    """Raise ValueError or TypeError unless the parameters and attributes of a part fit together.
+    """Raise ValueError or TypeError unless parameters and attributes of a part are consistent.
 
     Parameters
     ----------
     part : transformer of the table, or Pipeline, fitted or not
     attributes : dict
-        For each attribute what it must be, alternatives with | between them: ``int`` (not below
-        0), ``float`` (finite), ``gaps`` (NaN as well), ``bool``, ``str``, ``dtype``, ``none``, or
-        the name of a class, of which it is a fitted part. ``float[k,n]`` is an array of this shape:
-        a letter is the same length wherever the part has it, ``#k`` the length itself, and ``n``
-        is ``n_features_in_``. ``plain[n]`` holds numbers, strings and None. ``*`` is anything, for
-        a function below to look at. ``?`` at the end: may be absent; ``/name``: may be absent or
-        None where the attribute or parameter ``name`` is false.
+        Expected type of each attribute, alternatives separated by |:
+
+        - ``int`` (at least 0), ``float`` (finite), ``gaps`` (finite or NaN), ``bool``, ``str``,
+          ``dtype``, ``none``, or the name of the class of a fitted part;
+        - ``float[k,n]``, an array of this shape. A letter is the same length in all attributes,
+          ``#k`` that length itself, and ``n`` is ``n_features_in_``;
+        - ``plain[n]``, an array of numbers, strings and None;
+        - ``*``, anything; a function below checks it.
+
+        ``?`` at the end: may be absent. ``/name``: may be absent or None if the attribute or
+        parameter ``name`` is false.
     complete : bool
-        Whether private attributes must be there, too.
+        Whether private attributes must be present too.
     """
     params = part.get_params(deep=False)
-    # A Pipeline's and a FeatureUnion's are looked at below.
+    # Pipeline and FeatureUnion have no constraints; their steps are checked below.
     if hasattr(part, "_parameter_constraints"):
         validate_params(part)
     for key, value in params.items():
@@ -134,8 +138,10 @@ def check(part: Any, attributes: dict[str, str], *, complete: bool = True) -> No
     state = {key: value for key, value in vars(part).items() if key not in params}
     output = state.pop("_sklearn_output_config", {"transform": "default"})
     if output.keys() != {"transform"} or output["transform"] not in ("default", "pandas", "polars"):
-        raise ValueError(f"the output is {output!r}")
-    # A ColumnTransformer also has its transformers as they were before fit.
+        raise ValueError(
+            f"the output must be 'default', 'pandas' or 'polars' for transform, got {output!r:.60}"
+        )
+    # Unfitted parts pass, as the parameters of a ColumnTransformer hold some.
     if not state and name not in _OF_STEPS:
         return
     lengths: dict[str, int] = {}
@@ -144,7 +150,7 @@ def check(part: Any, attributes: dict[str, str], *, complete: bool = True) -> No
         is_optional = words.endswith("?") or (condition and not getattr(part, condition))
         if key not in state:
             if not is_optional and (complete or not key.startswith("_")):
-                raise ValueError(f"it lacks the attribute {key!r}")
+                raise ValueError(f"the attribute {key!r} is missing")
         elif not (is_optional and state[key] is None) and not any(
             _fits(state[key], word, lengths) for word in words.rstrip("?").split("|")
         ):
@@ -154,10 +160,10 @@ def check(part: Any, attributes: dict[str, str], *, complete: bool = True) -> No
 
 
 def check_fitted(part: Any) -> None:
-    """Raise ValueError or TypeError unless a part, or a word in its place, can transform."""
+    """Raise ValueError or TypeError unless a part, or the word in its place, can transform."""
     if isinstance(part, str) or part is None:
         if part not in ("passthrough", "drop", None):
-            raise ValueError(f"a step is {part!r}")
+            raise ValueError(f"a step must be a part, 'passthrough', 'drop' or None, got {part!r}")
     elif type(part).__name__ in _OF_STEPS:
         for _, step in _steps(part):
             check_fitted(step)
@@ -166,7 +172,7 @@ def check_fitted(part: Any) -> None:
 
 
 def _fits(value: Any, word: str, lengths: dict[str, int]) -> bool:
-    """Whether ``value`` is what a word of the table says."""
+    """Return whether ``value`` matches an expected type of the table."""
     kind, _, shape = word.partition("[")
     if shape:
         letters = shape.rstrip("]").split(",")
@@ -235,11 +241,11 @@ def _vocabulary(part: Any) -> None:
         and all(isinstance(word, str) for word in words)
         and all(_is_index(at) for at in words.values())
         and sorted(words.values()) == list(range(len(words))),
-        "vocabulary_ must number its words from 0, each by another number",
+        "vocabulary_ must number its words from 0, without repetitions",
     )
     if type(part).__name__ == "TfidfVectorizer":
         found = part._tfidf.n_features_in_
-        _require(found == len(words), f"idf of {found} words, a vocabulary of {len(words)}")
+        _require(found == len(words), f"{found} idf weights for a vocabulary of {len(words)}")
 
 
 def _polynomial(part: Any) -> None:
@@ -255,7 +261,8 @@ def _imputer(part: Any) -> None:
     if part.indicator_ is not None:
         _require(
             part.indicator_._n_features == part.n_features_in_,
-            f"indicator_ of {part.indicator_._n_features} features, not {part.n_features_in_}",
+            f"indicator_ must have {part.n_features_in_} features, got "
+            f"{part.indicator_._n_features}",
         )
 
 
@@ -267,10 +274,10 @@ def _indicator(part: Any) -> None:
 
 
 def _categories(values: Any, *, ascending: bool) -> bool:
-    """Whether categories of a feature are strings, or numbers, without two that are equal."""
+    """Return whether categories of a feature are distinct strings or distinct numbers."""
     if not (isinstance(values, np.ndarray) and values.ndim == 1 and len(values)):
         return False
-    # What is missing comes last.
+    # Missing values come last.
     known = [value for value in values.tolist() if value is not None and value == value]
     if values.dtype.kind == "O" and not all(map(_is_plain, known)):
         return False
@@ -281,20 +288,20 @@ def _categories(values: Any, *, ascending: bool) -> bool:
 
 
 def _encoder(part: Any) -> None:
-    """Indices of categories, of those left out, and of groups of rare ones."""
+    """Check categories, the indices of dropped ones, and groups of rare ones."""
     name, n, found = type(part).__name__, part.n_features_in_, part.categories_
     is_one_hot = name == "OneHotEncoder"
     _require(
         isinstance(found, list)
         and len(found) == n
-        # One-hot encoding looks numbers up by bisection, and writes to the column it arrives at.
+        # One-hot encoding finds numbers by bisection and writes to the column found.
         and all(_categories(values, ascending=is_one_hot) for values in found),
-        f"categories_ must be {n} arrays of different strings, or of ascending numbers",
+        f"categories_ must be {n} arrays of distinct strings or of ascending numbers",
     )
     sizes = [len(values) for values in found]
     if part._infrequent_enabled:
         rare, groups = part._infrequent_indices, part._default_to_infrequent_mappings
-        _require(len(rare) == len(groups) == n, f"infrequent categories of {n} features")
+        _require(len(rare) == len(groups) == n, f"infrequent categories must be of {n} features")
         for at, (indices, group) in enumerate(zip(rare, groups, strict=True)):
             if indices is None and group is None:
                 continue
@@ -332,7 +339,7 @@ def _encoder(part: Any) -> None:
                     for at, size in zip(left_out, sizes_then, strict=True)
                 )
             ),
-            "categories that are left out must be among the others",
+            "dropped categories must be categories of their features",
         )
     _require(
         list(part._n_features_outs) == part._compute_n_features_outs(),
@@ -341,7 +348,7 @@ def _encoder(part: Any) -> None:
 
 
 def _steps(part: Any) -> list[Any]:
-    """Name and part of each step of a Pipeline or a FeatureUnion."""
+    """Return name and part of each step of a Pipeline or a FeatureUnion."""
     steps: list[Any] = getattr(part, _OF_STEPS[type(part).__name__])
     _require(
         isinstance(steps, list)
@@ -380,11 +387,11 @@ def _column_transformer(part: Any) -> None:
             name in inputs and _are_columns(columns) and not (is_single and len(inputs[name]) != 1),
             f"transformers_ has other columns for {name!r}",
         )
-        if len(inputs[name]):  # else it was not fitted
+        if len(inputs[name]):  # a transformer without columns is not fitted
             check_fitted(transformer)
 
 
-#: Those that are made of other parts, with the parameter that holds them.
+#: Parts that consist of other parts, with the parameter that holds those.
 _OF_STEPS = {"Pipeline": "steps", "FeatureUnion": "transformer_list"}
 
 _DETAILS: dict[str, Callable[[Any], Any]] = {

@@ -1,5 +1,8 @@
-"""The steps of pipelines as JSON and flat arrays: a table of scikit-learn's transformers that a
-model file can hold, and their values, which come back to the last bit."""
+"""Steps of pipelines as JSON and flat arrays.
+
+A table lists the transformers of scikit-learn that a model file can hold. Values are restored to
+the last bit.
+"""
 
 from collections import UserList
 from importlib import import_module
@@ -13,8 +16,8 @@ from xmtree import _core
 from xmtree._persistence import Arrays, dtype_in_file, pack, unpack
 from xmtree._pipelines.checks import check
 
-#: By module the classes, with the attributes that ``fit`` sets and what they must be, in the words
-#: of :func:`xmtree._pipelines.checks.check`.
+#: Classes by module, with the attributes that ``fit`` sets and their types as in
+#: :func:`xmtree._pipelines.checks.check`.
 _TABLE = {
     "sklearn.preprocessing": {
         "Binarizer": "",
@@ -63,42 +66,42 @@ _TABLE = {
     "sklearn.pipeline": {"FeatureUnion": "", "Pipeline": ""},
 }
 
-#: Attributes that any of them may have.
+#: Attributes that any class may have.
 _SHARED = {"n_features_in_": "#n?", "feature_names_in_": "str[n]?", "_sklearn_output_config": "*?"}
-#: Those that predictions do not read: which stop words were checked, or left out, and names that
-#: each transformation sets before it uses them.
+#: Attributes that predictions do not read: stop words that were checked or left out, and names
+#: that each transformation sets before it uses them.
 _UNUSED = {"_stop_words_id", "stop_words_", "_transformers_feature_names_out"}
-#: Parameters that are not those of a part but of the machine it runs on: they are not stored.
+#: Parameters that depend on the machine and are not stored.
 OF_THE_MACHINE = {"memory", "n_jobs"}
 
 _MODULES = {name: module for module, classes in _TABLE.items() for name in classes}
 
 
 class Source(NamedTuple):
-    """Where a description comes from: the file, and the version of scikit-learn that wrote it."""
+    """Source of a description: the file, and the version of scikit-learn that wrote it."""
 
     path: str
     version: str
 
     def refuse(self, what: str) -> _core.ModelFileError:
-        """The error that the file does not fit the scikit-learn that is installed."""
+        """Return the error that the file does not match the installed scikit-learn."""
         return _core.ModelFileError(
-            f"{self.path}: {what}; it was written with scikit-learn {self.version}, and this is "
+            f"{self.path}: {what}; it was written with scikit-learn {self.version}, installed is "
             f"{sklearn.__version__}"
         )
 
 
 def known() -> str:
-    """The names of all parts."""
+    """Return the names of all parts."""
     return ", ".join(sorted(_MODULES))
 
 
 def stored(value: Any, arrays: Arrays, where: str) -> Any:
-    """``value`` in JSON types; ``where`` it is, for messages.
+    """Return ``value`` in JSON types; ``where`` names its place in messages.
 
-    Arrays, and what a dictionary maps words to, go to ``arrays``. Each value but None, booleans,
-    integers and strings becomes an object that says by "type" what it is: JSON has neither tuples,
-    nor NaN, nor numbers that are sure to keep their last bit.
+    Arrays and vocabularies go to ``arrays``. None, booleans, integers and strings are kept; other
+    values become objects with a "type", as JSON lacks tuples, NaN, and numbers that keep their
+    last bit.
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -106,7 +109,7 @@ def stored(value: Any, arrays: Arrays, where: str) -> Any:
         return value
     if isinstance(value, float):
         return {"type": "float", "hex": value.hex()}
-    # A UserList are the columns of a ColumnTransformer's remainder, up to scikit-learn 1.6.
+    # Up to scikit-learn 1.6, the columns of a ColumnTransformer's remainder are a UserList.
     if isinstance(value, tuple | list | UserList):
         items = [stored(item, arrays, where) for item in value]
         return {"type": "tuple" if isinstance(value, tuple) else "list", "items": items}
@@ -120,7 +123,7 @@ def stored(value: Any, arrays: Arrays, where: str) -> Any:
     if isinstance(value, dict):
         keys: Any = list(value)
         values: Any = list(value.values())
-        # A vocabulary is an array of strings, not a million values of their own.
+        # An array of strings stores a large vocabulary compactly.
         if keys and all(isinstance(key, str) for key in keys):
             keys = np.array(keys, object)
         if values and all(type(item) is int or isinstance(item, np.integer) for item in values):
@@ -133,7 +136,7 @@ def stored(value: Any, arrays: Arrays, where: str) -> Any:
         return {"type": "part", **describe(value, arrays, where)}
     raise TypeError(
         f"{where}: {value!r} of type {type(value).__name__} cannot be stored in a model file, "
-        "which holds numbers, strings and arrays and nothing to be executed"
+        "which holds only numbers, strings and arrays"
     )
 
 
@@ -142,7 +145,7 @@ def _stored_array(values: NDArray[Any], arrays: Arrays, where: str) -> dict[str,
     if values.dtype == object and not all(isinstance(item, str) for item in values.flat):
         items = [stored(item, arrays, where) for item in values.flat]
         return {"type": "objects", "shape": shape, "items": items}
-    # Products add in an order that follows from that of the values in memory.
+    # The memory order is kept, as it determines the order of summation in products.
     is_fortran = values.flags.f_contiguous and not values.flags.c_contiguous
     order: Literal["C", "F"] = "F" if is_fortran else "C"
     name = f"pipeline.{len(arrays)}"
@@ -155,7 +158,7 @@ def _stored_array(values: NDArray[Any], arrays: Arrays, where: str) -> dict[str,
 
 
 def read(value: Any, arrays: Arrays, source: Source) -> Any:
-    """What :func:`stored` has made ``value`` of; ValueError where it never makes such."""
+    """Return the value that :func:`stored` has written; ValueError if it cannot be."""
     if value is None or isinstance(value, bool | int | str):
         return value
     kind = value["type"]
@@ -166,7 +169,7 @@ def read(value: Any, arrays: Arrays, source: Source) -> Any:
     if kind in ("dtype", "scalar type"):
         dtype = dtype_in_file(value["name"])
         if dtype.kind not in "biufO":
-            raise ValueError(f"values of type {dtype}")
+            raise ValueError(f"values must be numbers or objects, got type {dtype}")
         return dtype if kind == "dtype" else dtype.type
     if kind == "array":
         flat = unpack(value["name"], arrays, dtype_in_file(value["dtype"]))
@@ -185,10 +188,10 @@ def read(value: Any, arrays: Arrays, source: Source) -> Any:
 
 
 def describe(part: Any, arrays: Arrays, where: str) -> dict[str, Any]:
-    """The parameters and fitted attributes of a part, in JSON types and ``arrays``."""
+    """Return the parameters and fitted attributes of a part, in JSON types and ``arrays``."""
     name = type(part).__name__
     if type(part) is not _class(name):
-        raise TypeError(f"{where} is a {name}, which cannot be stored; known are {known()}")
+        raise TypeError(f"{where} is a {name}, which cannot be stored; allowed are {known()}")
     params = part.get_params(deep=False)
     state = {key: item for key, item in vars(part).items() if key not in {*params, *_UNUSED}}
     for key in state:
@@ -217,7 +220,7 @@ def describe(part: Any, arrays: Arrays, where: str) -> dict[str, Any]:
 
 
 def restore(described: dict[str, Any], arrays: Arrays, source: Source) -> Any:
-    """The part that :func:`describe` has described."""
+    """Return the part from :func:`describe`."""
     name = described["class"]
     cls = _class(name)
     if cls is None:
@@ -229,7 +232,7 @@ def restore(described: dict[str, Any], arrays: Arrays, source: Source) -> Any:
             raise source.refuse(f"{name} has no attribute {key!r}")
         setattr(part, key, read(item, arrays, source))
     try:
-        # Private attributes come and go with versions: of the same one all that it needs are there.
+        # Private attributes differ between versions, and must only be complete for the same one.
         check(part, attributes, complete=source.version == sklearn.__version__)
     except (ValueError, TypeError, AttributeError) as error:
         raise source.refuse(f"{name}: {error}") from error
@@ -239,7 +242,7 @@ def restore(described: dict[str, Any], arrays: Arrays, source: Source) -> Any:
 def restored_params(
     cls: Any, params: dict[str, Any], arrays: Arrays, source: Source
 ) -> dict[str, Any]:
-    """Parameters of a class of scikit-learn, which must have all of them."""
+    """Return the parameters of a class of scikit-learn, which must know them all."""
     for key in params:
         if key not in cls._get_param_names():
             raise source.refuse(f"{cls.__name__} has no parameter {key!r}")
@@ -248,12 +251,12 @@ def restored_params(
 
 
 def _class(name: str) -> Any:
-    """The class of the table; None where it has none of this name."""
+    """Return the class of this name in the table, or None."""
     module = _MODULES.get(name)
     return None if module is None else getattr(import_module(module), name)
 
 
 def _attributes(name: str) -> dict[str, str]:
-    """The attributes of a class of the table, and what they must be."""
+    """Return the attributes of a class of the table and their types."""
     found = dict(word.split("=") for word in _TABLE[_MODULES[name]][name].split())
     return {**_SHARED, **found}
