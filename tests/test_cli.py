@@ -129,16 +129,17 @@ def test_label_sets(passes, files, capsys):
 def test_stdin_to_stdout(files):
     text = (files / "one.txt").read_text()
     model = files / "model"
-    fitted = piped("fit", "-", "--learner", "lomtree", "-o", model, stdin=text)
+    fit = ["fit", "-", "--learner", "lomtree"]
+    fitted = piped(*fit, "-o", model, stdin=text, new_process=True)
     assert fitted.returncode == 0, fitted.stderr
-    predicted = piped("predict", model, "-", "-k", 1, stdin=text)
+    predicted = piped("predict", model, "-", "-k", 1, stdin=text, new_process=True)
     assert predicted.returncode == 0, predicted.stderr
     labels = [int(line.split(":")[0]) for line in predicted.stdout.splitlines()]
     assert np.mean(labels == Y) > 0.5
     assert predicted.stderr == ""
     svmlight = (files / "one.svm").read_text()
     described = ["--format", "svmlight", "--index-base", 0, "--n-labels", 12, "--n-features", 48]
-    again = piped("fit", "-", "--learner", "lomtree", *described, "-o", files / "m", stdin=svmlight)
+    again = piped(*fit, *described, "-o", files / "m", stdin=svmlight)
     assert again.returncode == 0, again.stderr
     estimators.same_predictions(xmtree.load(model), xmtree.load(files / "m"), X)
 

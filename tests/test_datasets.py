@@ -13,6 +13,7 @@ import time
 import numpy as np
 import pytest
 import sklearn
+from cli_files import standard_input
 from estimators import same_matrix
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
@@ -272,43 +273,37 @@ def threads():
     return len(os.listdir("/proc/self/task"))
 
 
-CHILD = """
-import sys
-from xmtree.datasets import iter_svmlight, iter_xmc, load_xmc
-what = sys.argv[1]
-if what == "load":
-    print(load_xmc("-")[0].sum())
-elif what == "iter":
-    print([y.tolist() for _, y in iter_xmc("-", 2, multilabel=False)])
-elif what == "svmlight":
-    options = {"n_features": 5, "zero_based": False, "multilabel": False}
-    print([y.tolist() for _, y in iter_svmlight("-", 2, **options)])
-elif what == "hang":
-    try:
-        print("ready", flush=True)
-        load_xmc("-")
-    except KeyboardInterrupt:
-        print("stopped", flush=True)
-"""
-
-
 @pytest.mark.parametrize(
-    ("what", "text", "expected"),
-    [
-        ("load", b"2 3 4\n0 0:1\n1 2:4\n", "5.0"),
-        ("load", gzip.compress(b"2 3 4\n0 0:1\n1 2:4\n", mtime=0), "5.0"),
-        ("iter", b"3 3 4\n0 0:1\n1 2:4\n3 1:1\n", "[[0, 1], [3]]"),
-        ("svmlight", b"1 1:1\n2 5:1\n1.5 1:1\n", "[[1.0, 2.0], [1.5]]"),
-    ],
+    "content", [b"2 3 4\n0 0:1\n1 2:4\n", gzip.compress(b"2 3 4\n0 0:1\n1 2:4\n")]
 )
-def test_standard_input(what, text, expected):
-    done = subprocess.run([sys.executable, "-c", CHILD, what], input=text, capture_output=True)
-    assert done.stdout.decode().strip() == expected, done.stderr.decode()
+def test_standard_input_is_loaded(content):
+    with standard_input(content):
+        assert load_xmc("-")[0].sum() == 5
+
+
+def test_standard_input_is_streamed():
+    with standard_input(b"3 3 4\n0 0:1\n1 2:4\n3 1:1\n"):
+        batches = iter_xmc("-", 2, multilabel=False)
+        assert [y.tolist() for _, y in batches] == [[0, 1], [3]]
+    options = {"n_features": 5, "zero_based": False, "multilabel": False}
+    with standard_input(b"1 1:1\n2 5:1\n1.5 1:1\n"):
+        batches = iter_svmlight("-", 2, **options)
+        assert [y.tolist() for _, y in batches] == [[1.0, 2.0], [1.5]]
+
+
+CHILD = """
+from xmtree.datasets import load_xmc
+try:
+    print("ready", flush=True)
+    load_xmc("-")
+except KeyboardInterrupt:
+    print("stopped", flush=True)
+"""
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 def test_ctrl_c_stops_a_load_that_waits_for_a_pipe():
-    arguments = [sys.executable, "-c", CHILD, "hang"]
+    arguments = [sys.executable, "-c", CHILD]
     with subprocess.Popen(
         arguments,
         stdin=subprocess.PIPE,

@@ -1,14 +1,12 @@
 """What was once answered wrongly without a word."""
 
-import subprocess
-import sys
-
 import estimators
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 import xmtree
+from cli_files import piped
 from xmtree.cli import main
 
 X = np.repeat(np.eye(2), 60, axis=0)
@@ -199,13 +197,6 @@ def test_hashed_features_need_no_number_on_stdin(widening, capsys):
     fit = ["fit", "-", "--learner", "lomtree", *described, "-o", str(widening / "model")]
     assert main(fit) == 2
     assert "n_bits" in capsys.readouterr().err
-    done = subprocess.run(
-        [sys.executable, "-m", "xmtree", *fit, "--set", "n_bits=10"],
-        input=(widening / "test.svm").read_text(),
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    done = piped(*fit, "--set", "n_bits=10", stdin=(widening / "test.svm").read_text())
     assert done.returncode == 0, done.stderr
     assert xmtree.load(widening / "model").n_examples_seen_ == 10
