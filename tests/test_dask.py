@@ -1,6 +1,6 @@
-"""On a cluster: the same model to the bit, whatever happens to workers; clear errors.
+"""On a cluster: bit-identical models, whatever happens to workers, and clear errors.
 
-XMTREE_KILLS=10 kills a worker ten times in place of once.
+XMTREE_KILLS=10 kills a worker ten times instead of once.
 """
 
 import gc
@@ -49,7 +49,7 @@ from xmtree.dask._cluster import Tasks
 QUICK = FEW | {"cost": 0.5}
 #: Rows and labels in three partitions.
 CUTS = [slice(0, 400), slice(400, 650), slice(650, None)]
-#: A free one: nothing else can be told to have no dashboard.
+#: A free port, as the dashboard cannot be disabled.
 NO_PORT = ":0"
 # Sockets and loops of a cluster that is closed.
 pytestmark = [
@@ -60,10 +60,10 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two workers that are processes."""
+    """Start a cluster of two worker processes."""
     config = {
         "distributed.diagnostics.nvml": False,
-        # Workers that are killed on purpose.
+        # Tests kill workers on purpose.
         "distributed.scheduler.allowed-failures": 100,
         # A busy machine starts workers slowly.
         "distributed.comm.timeouts.connect": "600s",
@@ -84,13 +84,13 @@ def client(cluster):
 
 @pytest.fixture
 def current(client):
-    """The same workers where no client is given."""
+    """Make the client of these workers the current one."""
     with client.as_current():
         yield
 
 
 def in_threads(n_threads=1, **options):
-    """A worker that is a thread of this process, or several threads."""
+    """Start a cluster with a worker in this process, with one or more threads."""
     return LocalCluster(
         n_workers=1,
         threads_per_worker=n_threads,
@@ -111,7 +111,7 @@ def file_of(model, folder):
 
 
 def blocks(rows, cuts=(slice(0, 400), slice(400, None))):
-    """A Dask array of CSR blocks."""
+    """Return a Dask array of CSR blocks."""
     parts = [
         da.from_delayed(delayed(rows[cut]), (rows[cut].shape[0], rows.shape[1]), meta=rows[:0])
         for cut in cuts
@@ -215,7 +215,7 @@ def test_predictions_have_the_form_of_y(current):
         assert found.compute().tolist() == list(LdSMClassifier(**QUICK).fit(X, y).predict(X))
 
 
-def test_it_behaves_as_an_estimator(client, local, tmp_path):
+def test_it_is_an_estimator(client, local, tmp_path):
     model = DaskLdSMClassifier(client=client, **FEW)
     with pytest.raises(NotFittedError):
         model.predict(X)
@@ -230,7 +230,7 @@ def test_it_behaves_as_an_estimator(client, local, tmp_path):
     assert np.array_equal(model.classes_, local.classes_)
 
 
-def test_bad_input_is_an_error_that_names_it(client):
+def test_errors_name_bad_input(client):
     model = DaskLdSMClassifier(**FEW, client=client)
     with pytest.raises(ValueError, match="X has 3 partitions, y has 2"):
         model.fit(parts(X), parts(Y)[:2])
@@ -240,7 +240,7 @@ def test_bad_input_is_an_error_that_names_it(client):
         model.fit(da.from_array(X.toarray(), 300), da.from_array(ONE_LABEL[1:], 300))
     with pytest.raises(ValueError, match="n_estimators"):
         DaskLdSMClassifier(n_estimators=0, client=client).fit(X, Y)
-    # What a worker finds is as it would be here.
+    # Errors on a worker equal local errors.
     bad = X.copy()
     bad.data[0] = np.nan
     with pytest.raises(ValueError, match="row 0"):
@@ -251,7 +251,7 @@ def test_bad_input_is_an_error_that_names_it(client):
 
 
 @pytest.mark.parametrize("estimator", [DaskLdSMClassifier, DaskOAAClassifier])
-def test_what_does_not_fit_a_worker_is_refused(estimator):
+def test_data_beyond_the_memory_of_a_worker_are_refused(estimator):
     rows, labels = (sp.vstack([half] * 5, format="csr") for half in (X, Y))
     with (
         in_threads(memory_limit="50kB") as cluster,
@@ -281,7 +281,7 @@ def test_bagged_trees_average(current, tmp_path, estimator, learner):
         assert file_of(member, tmp_path) == file_of(alone, tmp_path)
     mean = np.mean([member.predict_proba(rows) for member in ensemble.estimators_], axis=0)
     labels, chances = model.predict_topk(rows, 3)
-    # Labels behind the 20 best of a model count as 0, and have a small probability there.
+    # Labels after the 20 best of a model count as 0; their probability is small.
     assert np.all(chances[:, 0] <= mean.max(axis=1) + 1e-6)
     assert np.allclose(chances[:, 0], mean.max(axis=1), atol=0.01)
     assert (model.predict(data[0]).compute() == labels[:, 0]).all()
@@ -294,8 +294,10 @@ def test_bagged_trees_average(current, tmp_path, estimator, learner):
 
 
 class WhenTraining(threading.Thread):
-    """Does something once the scheduler knows tasks of a training: no guess of how long that
-    takes. ``done`` says whether it has happened."""
+    """Act once the scheduler knows tasks of a training, without guessing how long that takes.
+
+    ``done`` is whether it has happened.
+    """
 
     def __init__(self, cluster, act, *arguments, later=0.0):
         super().__init__(daemon=True)
@@ -319,13 +321,13 @@ class WhenTraining(threading.Thread):
 
 @pytest.fixture
 def gate(tmp_path):
-    """A file that ends the tasks of ``hold``; so does the end of the test."""
+    """Return a file whose existence ends the tasks of ``hold``, as does the end of the test."""
     yield tmp_path / "gate"
     (tmp_path / "gate").touch()
 
 
 def hold(client, gate):
-    """Keeps all workers busy until there is a file ``gate``: no training ends before."""
+    """Keep all workers busy until the file ``gate`` exists, so that no training ends before."""
     return [client.submit(wait_for, gate, number) for number in range(2)]
 
 
@@ -334,9 +336,9 @@ def wait_for(path, _number):
         time.sleep(0.01)
 
 
-def test_a_scheduler_that_goes_is_an_error_that_says_so(gate):
+def test_the_loss_of_the_scheduler_is_reported(gate):
     with (
-        # How long the client waits for it to come back.
+        # The client waits this long for the scheduler.
         dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
         in_threads() as cluster,
         Client(cluster, set_as_default=False) as client,
@@ -351,7 +353,7 @@ def test_a_scheduler_that_goes_is_an_error_that_says_so(gate):
 
 
 def is_idle(client):
-    """Whether the scheduler has no task, soon."""
+    """Wait briefly, and return whether the scheduler has no tasks."""
     for _ in range(300):
         gc.collect()
         if not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
@@ -362,14 +364,14 @@ def is_idle(client):
 
 @pytest.fixture
 def ctrl_c():
-    """SIGINT is KeyboardInterrupt; a shell's jobs in the background ignore it."""
+    """Let SIGINT raise KeyboardInterrupt, which background jobs of a shell ignore."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.usefixtures("ctrl_c")
-def test_ctrl_c_cancels_what_was_sent(client, cluster, gate):
+def test_ctrl_c_cancels_the_tasks(client, cluster, gate):
     kept = client.submit(sum, [1, 2])
     held = hold(client, gate)
     presser = WhenTraining(cluster, os.kill, os.getpid(), signal.SIGINT)
@@ -377,7 +379,7 @@ def test_ctrl_c_cancels_what_was_sent(client, cluster, gate):
         DaskLdSMClassifier(**FEW, client=client).fit(X, Y)
     presser.join()
     gate.touch()
-    # What others have sent stays.
+    # Data of other trainings are kept.
     assert kept.result() == 3
     assert client.gather(held) == [None, None]
     del kept, held
@@ -385,8 +387,8 @@ def test_ctrl_c_cancels_what_was_sent(client, cluster, gate):
 
 
 @pytest.mark.usefixtures("ctrl_c")
-def test_ctrl_c_that_python_has_lost_still_counts(client):
-    """An exception in a callback of the garbage collector is."""
+def test_a_lost_ctrl_c_still_counts(client):
+    """Python loses exceptions in callbacks of the garbage collector."""
 
     def go_on(work):
         with Tasks(client, "test", "testing") as tasks:
@@ -405,8 +407,8 @@ def test_ctrl_c_that_python_has_lost_still_counts(client):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_an_error_leaves_what_others_have_sent(client):
-    """Client.cancel of tasks on which others depend ends the connection, and all is lost."""
+def test_an_error_keeps_data_of_others(client):
+    """Client.cancel of tasks on which others depend would end the connection."""
     kept = client.submit(sum, [1, 2])
     bad = X.copy()
     bad.data[0] = np.nan
@@ -467,7 +469,7 @@ def test_one_against_all_of_data_on_the_cluster(client, tmp_path, case):
     assert file_of(model, tmp_path) == file_of(alone, tmp_path)
 
 
-def test_what_couples_classes_is_refused(client):
+def test_options_that_couple_classes_are_refused(client):
     with pytest.raises(
         ValueError, match=r"loss must be one whose classes learn apart .*got .softmax"
     ):
@@ -510,7 +512,7 @@ def test_texts_with_label_sets_in_partitions(client, tmp_path):
         DaskTextClassifier(learner=LOMTreeClassifier(), client=client).fit(TEXTS, ONE_LABEL)
 
 
-def test_a_data_frame_has_names_of_features(client, tmp_path):
+def test_a_data_frame_has_feature_names(client, tmp_path):
     frame = pd.DataFrame(X.toarray(), columns=WORDS)
     alone = LdSMClassifier(**QUICK).fit(frame, ONE_LABEL)
     model = DaskLdSMClassifier(**QUICK, client=client)
@@ -522,7 +524,7 @@ def test_a_data_frame_has_names_of_features(client, tmp_path):
 
 
 def sent_data(client):
-    """Keys of what was sent, and how many workers have it."""
+    """Return the keys of sent data, and the number of workers that hold each."""
 
     def of_tasks(dask_scheduler):
         tasks = dask_scheduler.tasks.items()
@@ -545,7 +547,7 @@ def test_a_model_is_sent_to_each_worker_once(client):
     labels = model.to_local().predict_topk(X_NEW, 3)[0]
     assert all(np.array_equal(found, labels) for found in computed())
     (first,) = sent_data(client).keys() - before
-    # On the workers that have predicted.
+    # The workers that have predicted hold the model.
     assert 1 <= sent_data(client)[first] <= 2
     # Another model is another key.
     model.fit(X, Y)
@@ -554,7 +556,7 @@ def test_a_model_is_sent_to_each_worker_once(client):
 
 
 def test_threads_of_one_process_share_a_model():
-    """What tasks are given is what others have, where workers are threads."""
+    """Tasks get the same objects as others if workers are threads."""
     labels, found = LdSMClassifier(**QUICK).fit(X, Y).predict_topk(X_NEW, 3)
     cuts = [slice(at, at + 10) for at in range(0, 300, 10)]
     with in_threads(4) as cluster, Client(cluster, set_as_default=False) as client:
@@ -578,11 +580,11 @@ def test_progress_and_logs(client, capsys, caplog):
     with caplog.at_level(logging.INFO, "distributed.xmtree"):
         DaskLdSMClassifier(**QUICK, verbose=1, client=client).fit(X, Y)
     assert "training LdSMClassifier on 2 workers" in caplog.text
-    # The bar of distributed.
+    # The progress bar is that of distributed.
     assert re.search("[#]+", capsys.readouterr().out)
 
 
-def test_tasks_are_named_by_what_they_do(client):
+def test_names_of_tasks(client):
     DaskLdSMClassifier(**FEW, client=client).fit(X, Y)
     DaskOAAClassifier(random_state=0, client=client).fit(X, ONE_LABEL)
     names = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
@@ -590,7 +592,7 @@ def test_tasks_are_named_by_what_they_do(client):
 
 
 def test_a_worker_that_is_busy_changes_nothing(client, local, tmp_path):
-    """With something else at first; the other one begins meanwhile."""
+    """One worker is busy with another task while the other begins."""
     client.wait_for_workers(2, timeout=600)
     busy, other = client.scheduler_info(n_workers=-1)["workers"]
     held = client.submit(time.sleep, 1.5, workers=[busy], pure=False)
@@ -604,8 +606,8 @@ def test_a_worker_that_is_busy_changes_nothing(client, local, tmp_path):
 N_KILLS = int(os.environ.get("XMTREE_KILLS", "1"))
 
 
-def test_a_worker_that_is_killed_costs_its_tasks_alone(client, cluster, local, tmp_path):
-    """By SIGKILL, a little later each time."""
+def test_a_killed_worker_costs_only_its_tasks(client, cluster, local, tmp_path):
+    """Kill a worker by SIGKILL, a little later each time."""
     wanted, killed = file_of(local, tmp_path), 0
     for attempt in range(10 * N_KILLS):
         client.wait_for_workers(2, timeout=600)
@@ -613,7 +615,7 @@ def test_a_worker_that_is_killed_costs_its_tasks_alone(client, cluster, local, t
         later = 0.01 * (attempt % 8)
         killer = WhenTraining(cluster, os.kill, pid, signal.SIGKILL, later=later)
         model = DaskLdSMClassifier(**FEW, client=client).fit(X, Y)
-        # One that comes too late is not counted.
+        # A kill after the end does not count.
         killer.end()
         killed += killer.done
         assert file_of(model, tmp_path) == wanted

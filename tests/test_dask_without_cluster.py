@@ -1,4 +1,4 @@
-"""What xmtree.dask does where there is no cluster."""
+"""xmtree.dask without a cluster."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from xmtree.dask._ldsm import _fitted, _read
 from xmtree.dask._partitions import together
 
 
-def test_parameters_that_mean_nothing_are_refused():
+def test_parameters_without_effect_are_refused():
     with pytest.raises(TypeError, match=r"no parameter 'n_jobs': a worker's own threads"):
         DaskLdSMClassifier(n_jobs=2)
     with pytest.raises(TypeError, match=r"no parameter 'warm_start'"):
@@ -32,12 +32,12 @@ def test_parameters_that_mean_nothing_are_refused():
         DaskLdSMClassifier(n_trees=2)
 
 
-def test_without_a_client_it_says_so():
+def test_a_missing_client_is_reported():
     with pytest.raises(ValueError, match="there is no Dask client"):
         DaskLdSMClassifier(**FEW).fit(X, Y)
 
 
-def test_no_task_changes_what_it_is_given():
+def test_tasks_do_not_modify_their_arguments():
     local = LdSMClassifier(**FEW).fit(X, Y)
     read = partial(_read, LdSMClassifier(**FEW), json_of(FEW), None, {})
     prepared = read(X, Y, None)
@@ -69,7 +69,7 @@ def test_labels_of_partitions_are_kept_as_they_are(parts, expected):
     assert model.classes_.tolist() == sorted(expected)
 
 
-def test_partitions_that_do_not_fit_together_are_refused():
+def test_inconsistent_partitions_are_refused():
     numbers, names = np.array([1, 2]), np.array(["a", "b"])
     with pytest.raises(ValueError, match="y mixes labels of different types: int, str"):
         OAAClassifier().fit(np.eye(4), together([numbers, names], "y"))
@@ -107,7 +107,7 @@ def json_of(params):
 
 
 def test_misaligned_arrays_are_read():
-    """Arrays of a message between processes may lie anywhere."""
+    """Arrays in messages between processes may be misaligned."""
 
     def moved(array):
         memory = np.empty(array.nbytes + 1, np.uint8)[1:]

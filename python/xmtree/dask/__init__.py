@@ -1,9 +1,8 @@
-"""Training and prediction on a cluster, by Dask.
+"""Training and prediction on a Dask cluster.
 
-It needs Dask (``pip install 'dask[array]' distributed``): without it importing this module fails,
-and nothing else in the package does. Estimators take ``client=``, or the current one of
-``dask.distributed``; data are Dask arrays, lists of partitions, Dask data frames, or local arrays
-that are sent to the workers.
+Only this module needs Dask (``pip install 'dask[array]' distributed``) and cannot be imported
+without. Estimators use ``client=`` or the current client of ``dask.distributed``. Data are Dask
+arrays, lists of partitions, Dask data frames, or local arrays that are sent to the workers.
 """
 
 try:

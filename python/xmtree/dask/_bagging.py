@@ -1,4 +1,4 @@
-"""Online trees on a cluster: one for each partition of the rows, their predictions averaged."""
+"""Online trees on a cluster: one model per partition, with averaged predictions."""
 
 from numbers import Integral
 from typing import Any
@@ -18,12 +18,12 @@ from xmtree.dask._base import DaskEstimator
 from xmtree.dask._cluster import Tasks, Workers
 from xmtree.dask._partitions import Source, together
 
-#: Labels of each member that its average with others looks at, at least.
+#: Smallest number of labels per model that enter the average.
 _LEAST_LABELS = 20
 
 
 class BaggedModels:
-    """Models of the same classes whose probabilities are averaged.
+    """Models of the same classes with averaged probabilities.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class BaggedModels:
         self.n_features_in_ = int(estimators[0].n_features_in_)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The label of the highest average of each row.
+        """Return the label of the highest average of each row.
 
         Parameters
         ----------
@@ -58,7 +58,7 @@ class BaggedModels:
         return self.predict_topk(X, 1)[0][:, 0]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy: the share of rows whose label is predicted.
+        """Return the accuracy, the share of rows whose label is predicted.
 
         Parameters
         ----------
@@ -76,22 +76,22 @@ class BaggedModels:
     def predict_topk(
         self, X: Any, k: int = 5, *, scores: Scores = "raw"
     ) -> tuple[NDArray[Any], NDArray[np.float32]]:
-        """The ``k`` labels of the highest averages of each row, best first.
+        """Return the ``k`` labels of the highest averages of each row, best first.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, n_features), or a data frame
         k : int, default=5
-            Of each model ``max(k, 20)`` labels are looked at; others count as 0.
+            ``max(k, 20)`` labels of each model enter the average; others count as 0.
         scores : {"raw", "probability"}, default="raw"
-            Both are the averages of probabilities that labels are ranked by.
+            Both are the averages of probabilities that rank the labels.
 
         Returns
         -------
         labels : array of shape (n, k)
-            Where fewer than ``k`` labels have a score, filled up as by the estimators.
+            If fewer than ``k`` labels have a score, filled up as by the estimators.
         scores : float32 array of shape (n, k)
-            Averages of probabilities, falling; -inf where there is no label.
+            Averages of probabilities in decreasing order; -inf without a label.
         """
         if not isinstance(k, Integral) or k < 1:
             raise ValueError(f"k must be an integer of at least 1, got {k!r}")
@@ -99,9 +99,9 @@ class BaggedModels:
         n_each = min(max(int(k), _LEAST_LABELS), n_classes)
         total: Any = 0
         for model in self.estimators_:
-            codes, chances = model._probabilities(model._rows(X), n_each)
+            codes, values = model._probabilities(model._rows(X), n_each)
             rows, places = np.nonzero(codes >= 0)
-            found = (chances[rows, places].astype(np.float64), (rows, codes[rows, places]))
+            found = (values[rows, places].astype(np.float64), (rows, codes[rows, places]))
             total = total + sp.csr_array(found, shape=(len(codes), n_classes))
         codes = np.full((total.shape[0], k), -1, np.int32)
         averages = np.full((total.shape[0], k), -np.inf, np.float32)
@@ -114,11 +114,11 @@ class BaggedModels:
 
 
 def bagging_tasks(tasks: Tasks, local: Any, data: Source, classes: Any, workers: Workers) -> Future:
-    """The task that joins a model of each partition, and those that it needs."""
+    """Return the task that joins the models of all partitions, after submitting these."""
     if data.parts is None:
         raise TypeError(
-            "X must be a Dask collection or a list of partitions: each has a model of its "
-            f"own; train {type(local).__name__} on local rows"
+            "X must be a Dask collection or a list of partitions, each of which trains a model; "
+            f"train {type(local).__name__} on local rows"
         )
     seed = _validation.seed(local.random_state)
     known: Any = classes
@@ -133,34 +133,34 @@ def bagging_tasks(tasks: Tasks, local: Any, data: Source, classes: Any, workers:
 
 
 def _distinct(parts: list[Any]) -> NDArray[Any]:
-    """The labels of some partitions."""
+    """Return the labels of several partitions."""
     return np.unique(label_array(together(parts, "y"), "y"))
 
 
 def _trained(local: Any, X: Any, y: Any, sample_weight: Any, classes: Any, seed: int) -> Any:
-    """A model of one partition."""
+    """Train a model on one partition."""
     model = type(local)(**{**local.get_params(deep=False), "random_state": seed, "verbose": 0})
     return model.fit(X, y, sample_weight, classes)
 
 
 class DaskLOMTreeClassifier(DaskEstimator):
-    """A LOMtree for each partition, their probabilities averaged.
+    """A LOMtree per partition, with averaged probabilities.
 
-    Online learners learn one row after the other, so a model cannot be shared out over machines
-    without changing it: here each partition trains one of its own, on its own rows alone. This is
-    *not* the model of all rows: a tree that sees a p-th of the rows of each class errs more, and
-    averaging wins a part of that back. docs/dask.md says how much on one task; where the rows fit
-    on one machine, one model of all of them, or ``n_estimators`` trees there, is the better choice.
-    A prediction asks all models.
+    Online learners process rows one by one, so a model cannot be distributed without changing it.
+    Here each partition trains its own model on its own rows. The result is *not* the model of all
+    rows: with p partitions, a tree sees a p-th of the rows of each class and errs more, which
+    averaging recovers in part (docs/dask.md has figures for one task). If the rows fit on one
+    machine, one model of all rows, or ``n_estimators`` trees there, is the better choice.
+    Prediction uses all models.
 
     Parameters
     ----------
     client : distributed.Client, optional
-        By default the current client.
+        The current client by default.
     **params
-        Those of :class:`xmtree.LOMTreeClassifier`, without ``n_jobs``.
+        Parameters of :class:`xmtree.LOMTreeClassifier` except ``n_jobs``.
         Partition i has the seed ``random_state`` + i.
-        ``verbose=1`` shows a bar of the tasks.
+        ``verbose=1`` shows a progress bar of the tasks.
 
     Attributes
     ----------
@@ -174,18 +174,18 @@ class DaskLOMTreeClassifier(DaskEstimator):
 
 
 class DaskRecallTreeClassifier(DaskEstimator):
-    """A Recall Tree for each partition, their probabilities averaged.
+    """A Recall Tree per partition, with averaged probabilities.
 
-    What holds for :class:`DaskLOMTreeClassifier` holds here: it is not the model of all rows.
+    As with :class:`DaskLOMTreeClassifier`, this is not the model of all rows.
 
     Parameters
     ----------
     client : distributed.Client, optional
-        By default the current client.
+        The current client by default.
     **params
-        Those of :class:`xmtree.RecallTreeClassifier`, without ``n_jobs``.
+        Parameters of :class:`xmtree.RecallTreeClassifier` except ``n_jobs``.
         Partition i has the seed ``random_state`` + i.
-        ``verbose=1`` shows a bar of the tasks.
+        ``verbose=1`` shows a progress bar of the tasks.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What all estimators on a cluster share: parameters of a local learner, and its predictions."""
+"""Base of all estimators on a cluster: parameters of a local learner, and predictions."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, Self
@@ -22,16 +22,16 @@ from xmtree.dask._cluster import Tasks
 
 
 class DaskEstimator(ClassifierMixin, BaseEstimator):
-    """An estimator whose parameters are those of a local one, all but a few."""
+    """An estimator with the parameters of a local one, except a few."""
 
     #: The local estimator.
     _local_class: ClassVar[type[Any]]
-    #: Parameters of it that mean nothing here, and what is used in their place.
+    #: Local parameters without effect on a cluster, with the reason.
     _left_out: ClassVar[dict[str, str]] = {"n_jobs": "a worker's own threads are used"}
-    #: What keys of its tasks begin with.
+    #: Prefix of the keys of its tasks.
     _prefix: ClassVar[str]
-    #: Makes the task of a fitted estimator, and those that it needs, of the tasks of a training,
-    #: a local estimator, what reads the data, all labels that there may be, and the workers.
+    #: Submits all tasks of a training and returns the last, whose result is a fitted estimator.
+    #: Arguments: tasks, local estimator, data source, all possible labels, and workers.
     _tasks: ClassVar[Callable[..., Future]]
     _local: Any
     random_state: Any
@@ -42,7 +42,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
             raise TypeError(
                 f"{type(self).__name__} has no parameter {name!r}: {self._left_out[name]}"
             )
-        # Unknown parameters are a TypeError, as they are there.
+        # Unknown parameters raise a TypeError in the local constructor.
         local = self._local_class(**params)
         for name in self._get_param_names():
             setattr(self, name, getattr(local, name))
@@ -55,7 +55,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        # They belong to this process.
+        # Client and sent model belong to this process.
         return state | {"client": None, "_sent": None}
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -67,17 +67,17 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : Dask array of shape (n, n_features), list of partitions, Dask data frame, or local rows
-            Blocks of a Dask array and partitions (``Delayed`` or ``Future``) are arrays or CSR
-            matrices. Where every worker needs all rows they are put together on one, from where
-            they reach each other worker once; local rows are sent to each. Where each partition has
-            a model of its own rows should be in random order, and cannot be local.
+            Blocks of a Dask array and partitions (``Delayed`` or ``Future``) must be arrays or CSR
+            matrices. If every worker needs all rows, one worker joins them and sends them to each
+            other worker once; local rows are sent to each. If each partition trains its own model,
+            rows cannot be local and should be in random order.
         y : Dask array, list of partitions, or local labels
-            Where ``X`` is, and in the same partitions: one label per row, or label sets as
+            Labels in the place and partitions of ``X``: one label per row, or label sets as
             indicators (dense or CSR blocks) or lists.
         sample_weight : as 1-D ``y``, optional
             Importances, not negative; 1 by default.
         classes : array of shape (n_classes,), optional
-            Every label that may occur; by default those of ``y``.
+            All labels that may occur; by default those of ``y``.
 
         Returns
         -------
@@ -86,19 +86,19 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError, TypeError
-            If a parameter or the data cannot be used, or there is no client.
+            If a parameter or the data is invalid, or there is no client.
         MemoryError
-            If what each worker holds does not fit into its memory; it says what to do.
+            If the data of a worker exceeds its memory; the message has remedies.
         RuntimeError
             If the connection to the scheduler is lost, or all workers with the data are gone.
-            This estimator is then as it was before.
+            The estimator is then unchanged.
         KeyboardInterrupt
-            On Ctrl-C, after all tasks were cancelled; those that run are let to their end.
+            On Ctrl-C, after all tasks were canceled; running tasks are completed.
         """
         return self._fit(X, y, sample_weight, classes)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> Self:
-        """Trains by the tasks of ``_tasks``; stopped by an error it stays as it was."""
+        """Train by the tasks of ``_tasks``; after an error the estimator is unchanged."""
         client = _cluster.client_of(self.client)
         local = self._local_class(**self.get_params(deep=False))
         validate_params(local)
@@ -112,7 +112,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         return self
 
     def _adopt(self, local: Any) -> None:
-        """Takes over what was learned."""
+        """Take over the fitted model."""
         self._local = local
         self._sent: tuple[str, Any] | None = None
         self.classes_ = local.classes_
@@ -121,13 +121,13 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
                 setattr(self, name, getattr(local, name))
 
     def to_local(self) -> Any:
-        """The trained model as an estimator without Dask, which can go its own way.
+        """Return the trained model as an independent estimator without Dask.
 
         Returns
         -------
         estimator
-            Of the class that the name of this one says after "Dask", or :class:`BaggedModels`; for
-            ``save`` and for serving.
+            The class named after "Dask" in this class's name, or :class:`BaggedModels`. Use it to
+            save and to serve.
         """
         check_is_fitted(self)
         return snapshot(self._local)
@@ -143,24 +143,24 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         local = self.to_local()
         if not hasattr(local, "save"):
             raise NotImplementedError(
-                "there is no file for many models: save each of to_local().estimators_"
+                "several models cannot be saved in one file; save each of to_local().estimators_"
             )
         local.save(path, compact=compact)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy: the share of rows whose label, or whole label set, is predicted.
+        """Return the accuracy, the share of rows whose label or whole label set is predicted.
 
         Parameters
         ----------
-        X : as of :meth:`predict`
-        y : where ``X`` is, and in the same partitions
+        X : as for :meth:`predict`
+        y : labels in the place and partitions of ``X``
         sample_weight : as ``y``, optional
             Importances, not negative; 1 by default.
 
         Returns
         -------
         float
-            Computed at once, on the workers where ``X`` is there.
+            Computed immediately, on the workers if ``X`` is there.
         """
         check_is_fitted(self)
         if not _partitions.is_remote(X):
@@ -174,22 +174,22 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         return float(right / total)
 
     def predict(self, X: Any) -> Any:
-        """The best label of each row, or its label set.
+        """Return the best label of each row, or its label set.
 
         Parameters
         ----------
         X : Dask array of shape (n, n_features), list of delayed partitions, or local rows
-            Blocks are arrays or CSR matrices; of a classifier of texts they are as in ``fit``.
+            Blocks must be arrays or CSR matrices, for a classifier of texts as in ``fit``.
 
         Returns
         -------
         Dask array of shape (n,), or (n, n_classes) for label sets
-            Not yet computed, in the blocks of ``X``. Label sets are blocks of the form that ``y``
-            had in ``fit``: dense, CSR, or with lists an array of shape (n,) of lists.
+            For a Dask array: lazy, in the blocks of ``X``. Label sets have the form of ``y`` in
+            ``fit``: dense or CSR blocks, or for lists an array of shape (n,) of lists.
         list of Delayed
-            Where ``X`` is a list of partitions or a data frame: the predictions of each.
+            For a list of partitions or a data frame: the predictions of each partition.
         array
-            Where ``X`` is here: what :meth:`to_local` predicts.
+            For local rows: the predictions of :meth:`to_local`.
         """
         check_is_fitted(self)
         if not _partitions.is_remote(X):
@@ -203,24 +203,24 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         return _as_array(parts, [(n, *empty.shape[1:]) for n in X.chunks[0]], empty)
 
     def predict_topk(self, X: Any, k: int = 5, *, scores: Scores = "raw") -> Any:
-        """The ``k`` best labels of each row, best first.
+        """Return the ``k`` best labels of each row, best first.
 
         Parameters
         ----------
         X : Dask array of shape (n, n_features), list of delayed partitions, or local rows
-            Blocks are arrays or CSR matrices; of a classifier of texts they are as in ``fit``.
+            Blocks must be arrays or CSR matrices, for a classifier of texts as in ``fit``.
         k : int, default=5
         scores : {"raw", "probability"}, default="raw"
-            As of ``predict_topk`` of the local estimator.
+            As for ``predict_topk`` of the local estimator.
 
         Returns
         -------
         labels, scores : Dask arrays of shape (n, k)
-            Not yet computed, in the blocks of ``X``.
+            For a Dask array: lazy, in the blocks of ``X``.
         list of Delayed
-            Where ``X`` is a list of partitions or a data frame: the pair of each.
+            For a list of partitions or a data frame: the pair of each partition.
         labels, scores : arrays of shape (n, k)
-            Where ``X`` is here: what :meth:`to_local` predicts.
+            For local rows: the predictions of :meth:`to_local`.
         """
         check_is_fitted(self)
         if not _partitions.is_remote(X):
@@ -238,7 +238,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         )
 
     def _on_workers(self) -> Any:
-        """The model, which is sent to each worker once."""
+        """Return the model as a future; each worker gets it once."""
         client: Client = _cluster.client_of(self.client)
         if self._sent is None or self._sent[0] != client.id or self._sent[1].cancelled():
             self._sent = client.id, _cluster.send(client, self.to_local(), "prediction")
@@ -246,7 +246,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
 
 
 def snapshot(estimator: Any) -> Any:
-    """A copy that has the model as it is now; it is copied where one of them learns on."""
+    """Return a copy of the current model, which is only duplicated when one is updated."""
     is_learner = isinstance(getattr(estimator, "_model", None), _core.Classifier)
     copy = view(estimator) if is_learner else copied(estimator)
     if hasattr(estimator, "learner_"):
@@ -273,7 +273,7 @@ def _predicted_of_none(model: Any) -> Any:
 
 
 def _scored(model: Any, rows: Any, labels: Any, weights: Any) -> tuple[float, float]:
-    """The weight of what is predicted rightly, and of all."""
+    """Return the weight of correct predictions, and of all."""
     total = float(_partitions.n_rows(rows) if weights is None else np.sum(weights))
     return (model.score(rows, labels, weights) * total if total else 0.0), total
 
@@ -289,7 +289,7 @@ def _ranked_of_none(k: int, classes: NDArray[Any]) -> tuple[NDArray[Any], NDArra
 
 
 def _as_array(parts: list[Any], shapes: list[tuple[Any, ...]], empty: Any) -> Any:
-    """Delayed blocks of these shapes as one array."""
+    """Return delayed blocks of these shapes as one array."""
     blocks = [
         da.from_delayed(part, shape, meta=empty) for part, shape in zip(parts, shapes, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""LdSM on a cluster: trees over the workers, then the scorers on one of them."""
+"""LdSM on a cluster: trees on all workers, then the scorers on one of them."""
 
 import json
 from collections.abc import Callable
@@ -23,11 +23,11 @@ def ldsm_tasks(
     classes: Any,
     workers: Workers,
 ) -> Future:
-    """The task that makes a fitted estimator of ``local``, and those that it needs."""
+    """Submit the tasks of a training, and return the one of the fitted estimator."""
     params = {**local._core_params(), "seed": _validation.seed(local.random_state)}
     prepared = read_data(partial(_read, local, json.dumps(params), classes, workers))
     training = tasks.submit("examples", itemgetter(0), prepared)
-    # A tree stays on one worker.
+    # A tree is trained on one worker.
     threads, n_trees = threads_of(workers), int(params["n_estimators"])
     of_tree = max(1, min(min(threads), sum(threads) // n_trees))
     trees = [
@@ -46,8 +46,10 @@ def _read(
     y: Any,
     sample_weight: Any,
 ) -> tuple[_core.LdsmTraining, Any, Labels]:
-    """Prepares examples as ``fit`` of a local estimator does: the examples, the estimator that
-    knows all but the model, and its labels."""
+    """Prepare examples as ``fit`` of a local estimator does.
+
+    Returns the examples, the estimator without its model, and the labels.
+    """
     # A task may run again, so its arguments must stay as they were.
     local = snapshot(local)
     X = local._validated(X, reset=True)
@@ -58,8 +60,8 @@ def _read(
         X, lambda X: _core.LdsmTraining(*arguments, X, target.codes, weights)
     )
     n_bytes = training.__sizeof__()
-    # The examples, their values as the scorers scale them, which is half as much, and for
-    # each thread a copy of those of a node, at the root at least half of them.
+    # Memory for the examples, their scaled values for the scorers (half as much), and per thread a
+    # copy of a node's examples (at the root at least half of them).
     refuse(
         lambda threads: n_bytes * (3 + threads) // 2,
         "each worker holds all examples",
@@ -73,12 +75,9 @@ def _fitted(
     trees: list[_core.Classifier],
     n_threads: int | None = None,
 ) -> Any:
-    """The estimator of the prepared examples with its model, trained on ``n_threads``.
-
-    None: on all threads of the worker.
-    """
+    """Return the estimator with its model, trained on ``n_threads`` (None: all of the worker)."""
     training, local, labels = prepared
-    # Others may be reading that one: workers can be threads of one process.
+    # Workers can be threads of one process, which may be reading the prepared estimator.
     fitted = snapshot(local)
     model = training.model(trees, n_threads or get_worker().state.nthreads)
     fitted._model = model.with_labels(labels)
@@ -86,32 +85,31 @@ def _fitted(
 
 
 class DaskLdSMClassifier(DaskEstimator):
-    """LdSM on a cluster: trees over the workers, scorers on one worker.
+    """LdSM on a cluster: trees on all workers, scorers on one worker.
 
-    The model is that of :class:`xmtree.LdSMClassifier`. Every worker holds all examples, prepared:
-    so this is for trees that take too long to train on one machine, not for data that do not fit
-    there.
+    The model equals that of :class:`xmtree.LdSMClassifier`. Every worker holds all prepared
+    examples: use it if training takes too long on one machine, not if data do not fit there.
 
-    Training is a graph of Dask tasks that depend on nothing but their arguments: those of a worker
-    that is gone are done again elsewhere (a task that several workers have died of is given up,
-    see ``distributed.scheduler.allowed-failures``), and long ones that wait go to idle workers.
-    Tasks are named by what they do (``ldsm-tree``, ``ldsm-model``) on the dashboard; logs are
-    those of the logger ``distributed.xmtree``.
+    Training is a graph of Dask tasks that depend only on their arguments. Tasks of a lost worker
+    run again elsewhere; a task that has killed several workers is given up (see
+    ``distributed.scheduler.allowed-failures``). Idle workers take over waiting tasks.
+    The dashboard shows tasks by name (``ldsm-tree``, ``ldsm-model``); logs go to the logger
+    ``distributed.xmtree``.
 
     Parameters
     ----------
     client : distributed.Client, optional
-        By default the current client; ``clone`` and pickles leave it out.
+        The current client by default; ``clone`` and pickle leave it out.
     **params
-        Those of :class:`xmtree.LdSMClassifier`, without ``n_jobs`` (a worker's
+        Parameters of :class:`xmtree.LdSMClassifier` except ``n_jobs`` (a worker's
         threads are used) and ``warm_start``.
-        ``verbose=1`` shows a bar of the tasks.
+        ``verbose=1`` shows a progress bar of the tasks.
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
     n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,), where ``X`` was a data frame
+    feature_names_in_ : array of shape (n_features,), if ``X`` was a data frame
 
     Examples
     --------

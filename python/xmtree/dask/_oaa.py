@@ -19,16 +19,16 @@ from xmtree.dask._base import DaskEstimator, snapshot
 from xmtree.dask._cluster import Tasks, Workers, refuse, threads_of
 from xmtree.dask._partitions import Read
 
-#: Blocks of classes for each thread: a few, so that an idle worker finds one where another is
-#: slow; each of them prepares all examples anew.
+#: Blocks of classes per thread: more than one, so that idle workers can help slow ones, but few,
+#: as each block prepares all examples again.
 _BLOCKS_PER_THREAD = 2
 
 
 @dataclass(frozen=True)
 class Examples:
-    """What is learned, on each worker. Nothing in it is changed by a task."""
+    """Training data on each worker, which no task modifies."""
 
-    #: An estimator that has learned nothing, but knows the features.
+    #: An untrained estimator that knows the features.
     local: OAAClassifier
     params: dict[str, Any]
     X: Any
@@ -44,7 +44,7 @@ def oaa_tasks(
     classes: Any,
     workers: Workers,
 ) -> Future:
-    """The task that makes a fitted estimator of ``local``, and those that it needs."""
+    """Submit the tasks of a training, and return the one of the fitted estimator."""
     params = {**local._core_params(), "seed": _validation.seed(local.random_state)}
     n_wanted = _BLOCKS_PER_THREAD * sum(threads_of(workers))
     examples = read_data(partial(_read, local, params, classes, n_wanted, workers))
@@ -74,8 +74,8 @@ def _read(
     y: Any,
     sample_weight: Any,
 ) -> Examples:
-    """Checks data as ``fit`` of a local estimator does."""
-    # A task may be done again, and leaves what it is given as it was.
+    """Check data as ``fit`` of a local estimator does."""
+    # A task may run again, so its arguments must stay as they were.
     local = snapshot(local)
     X = local._validated(X, reset=True)
     target = local._target(y, classes)
@@ -87,7 +87,7 @@ def _read(
     n_bytes = sum(a.nbytes for a in ((X.data, X.indices, X.indptr) if is_sparse else (X,)))
     n_columns = X.shape[1] if params["n_bits"] is None else 1 << params["n_bits"]
     n_columns = min(n_columns, X.nnz if is_sparse else X.size) + 1
-    # Weights with average sums, or with the squares and scales of "nag".
+    # Weights and their running sums, or weights with the squares and scales of "nag".
     n_planes = 2 if params["optimizer"] == "pn" else 3
     of_block = 4 * n_planes * n_columns * -(-n_classes // n_blocks)
     refuse(
@@ -99,12 +99,12 @@ def _read(
 
 
 def _plan(examples: Examples, part: Any) -> tuple[int, bool]:
-    """How many blocks of classes there are, and whether rows are left out for calibration."""
+    """Return the number of blocks of classes, and whether rows are held out for calibration."""
     return examples.n_blocks, part is not None
 
 
 def _left_out(examples: Examples) -> Any:
-    """Parameters, weights of rows and rows of the calibration; None: there is none."""
+    """Return parameters, row weights and rows of the calibration, or None without one."""
     if not examples.local.calibrate:
         return None
     weights = row_weights(examples.sample_weight, examples.X)
@@ -112,13 +112,13 @@ def _left_out(examples: Examples) -> Any:
 
 
 def _train(examples: Examples, part: Any, block: tuple[int, int]) -> _core.OaaClasses:
-    """What all rows, or those of ``part``, teach a block of classes."""
+    """Train a block of classes on all rows, or on those of ``part``."""
     params, weights, target = examples.params, examples.sample_weight, examples.target
     if part is not None:
         params, weights, _ = part
     weights = _class_weight.times(examples.local.class_weight, weights, target)
     if weights is not None:
-        # What was sent may lie anywhere.
+        # Arrays that were sent may be misaligned.
         weights = np.require(weights, requirements=["C", "A"])
     arguments = json.dumps(params), len(target.classes), target.multilabel
     return _validation.canonical(
@@ -127,7 +127,7 @@ def _train(examples: Examples, part: Any, block: tuple[int, int]) -> _core.OaaCl
 
 
 def _calibrate(examples: Examples, part: Any, model: _core.Classifier) -> Calibration:
-    """The calibration by a model of ``part``."""
+    """Return the calibration by a model of ``part``."""
     _, learned, rows = part
     local = _fitted(examples, Calibration(), model)
     weights = row_weights(examples.sample_weight, examples.X)
@@ -144,28 +144,28 @@ def _fitted(examples: Examples, calibration: Calibration, model: _core.Classifie
 
 
 class DaskOAAClassifier(DaskEstimator):
-    """One-against-all on a cluster: the classes over the workers.
+    """One-against-all on a cluster, with the classes distributed over the workers.
 
-    The model is that of :class:`xmtree.OAAClassifier` with the same parameters, data in the same
-    order and the same ``random_state``, to the bit: classes learn apart, each from all examples.
-    So every worker holds all rows, and the weights of some classes; all weights come together in
-    the end (see ``prune``). What couples the classes is refused: ``loss="softmax"`` and
-    ``early_stopping``, which compares all of them after each pass.
+    The model is bit-identical to :class:`xmtree.OAAClassifier` with the same parameters, order of
+    the data and ``random_state``, as each class is trained separately on all examples.
+    Every worker holds all rows and the weights of some classes; all weights are joined at the end
+    (see ``prune``). Options that couple classes are refused: ``loss="softmax"``, and
+    ``early_stopping``, which compares all classes after each pass.
 
     Parameters
     ----------
     client : distributed.Client, optional
-        By default the current client; ``clone`` and pickles leave it out.
+        The current client by default; ``clone`` and pickle leave it out.
     **params
-        Those of :class:`xmtree.OAAClassifier`, without ``n_jobs`` (a worker's
+        Parameters of :class:`xmtree.OAAClassifier` except ``n_jobs`` (a worker's
         threads are used).
-        ``verbose=1`` shows a bar of the tasks.
+        ``verbose=1`` shows a progress bar of the tasks.
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
     n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,), where ``X`` was a data frame
+    feature_names_in_ : array of shape (n_features,), if ``X`` was a data frame
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Data on a cluster, as lists of partitions; data here, as they are."""
+"""Data as lists of partitions on a cluster, or local."""
 
 from collections.abc import Callable, Sequence
 from itertools import chain
@@ -17,7 +17,7 @@ Partition = tuple[Any, Any, Any]
 
 
 def is_remote(data: Any) -> bool:
-    """Whether ``data`` is a Dask collection or a list of partitions."""
+    """Return whether ``data`` is a Dask collection or a list of partitions."""
     if hasattr(data, "__dask_graph__") and hasattr(data, "to_delayed"):
         return True
     is_list = isinstance(data, list | tuple) and len(data) > 0
@@ -25,7 +25,7 @@ def is_remote(data: Any) -> bool:
 
 
 def partitions(X: Any, y: Any, sample_weight: Any) -> list[Partition]:
-    """The partitions of data on the cluster, their rows and labels side by side."""
+    """Return the partitions of data on the cluster, each with its labels and weights."""
     rows = parts_of(X, "X", X)
     labels = parts_of(y, "y", X)
     weights = [None] * len(rows)
@@ -35,16 +35,16 @@ def partitions(X: Any, y: Any, sample_weight: Any) -> list[Partition]:
         if len(parts) != len(rows):
             raise ValueError(
                 f"X has {len(rows)} partitions, {name} has {len(parts)}; "
-                "make them of the same rows (rechunk or repartition)"
+                "both must have the same (rechunk or repartition)"
             )
     return list(zip(rows, labels, weights, strict=True))
 
 
 def parts_of(data: Any, name: str, X: Any) -> list[Any]:
-    """The partitions of ``data``, which belongs to the rows ``X``, each with all columns."""
+    """Return the partitions of ``data`` for the rows ``X``, each with all columns."""
     if not is_remote(data):
         raise TypeError(
-            f"{name} must be a Dask collection or a list of delayed partitions where X is, "
+            f"{name} must be a Dask collection or a list of delayed partitions if X is, "
             f"got {type(data).__name__}"
         )
     if isinstance(data, list | tuple):
@@ -61,21 +61,21 @@ def parts_of(data: Any, name: str, X: Any) -> list[Any]:
 
 
 def _are_known(*arrays: Any) -> bool:
-    """Whether all sizes of blocks are known."""
+    """Return whether the sizes of all blocks are known."""
     return not any(np.isnan(size) for array in arrays for size in array.chunks[0])
 
 
 def together(parts: Sequence[Any], name: str) -> Any:
-    """Join partitions of rows, labels or weights; ``name`` is what messages call them."""
+    """Join partitions of rows, labels or weights; ``name`` is their name in messages."""
     missing = [part is None for part in parts]
     if any(missing):
         if all(missing):
             return None
         raise ValueError(
             f"partition {missing.index(True)} of {name} is None, partition {missing.index(False)} "
-            "is not"
+            "is not; all or none must be None"
         )
-    # Empty ones may be of any type.
+    # Empty partitions may have any type.
     parts = [part for part in parts if n_rows(part)] or parts
     if len(parts) == 1:
         return parts[0]
@@ -87,7 +87,7 @@ def together(parts: Sequence[Any], name: str) -> Any:
         return list(chain.from_iterable(map(_as_list, parts)))
     arrays = [np.asarray(part) for part in parts]
     if arrays[0].ndim == 1 and len({array.dtype for array in arrays}) > 1:
-        # numpy would convert them to a type that may not hold all of them.
+        # numpy's common type may not represent all labels.
         return list(chain.from_iterable(map(_as_list, arrays)))
     return np.concatenate(arrays)
 
@@ -97,10 +97,10 @@ def _frames_together(parts: Sequence[Any], name: str) -> Any:
     for number, part in enumerate(parts):
         if set(getattr(part, "columns", ())) != set(getattr(first, "columns", ())):
             raise ValueError(
-                f"partitions 0 and {number} of {name} do not have the same columns; make all of "
-                "them data frames of the same columns, or arrays"
+                f"partitions 0 and {number} of {name} do not have the same columns; all must be "
+                "data frames with the same columns, or arrays"
             )
-    if not hasattr(first, "iloc"):  # of polars
+    if not hasattr(first, "iloc"):  # polars
         return np.concatenate([np.asarray(part[list(first.columns)]) for part in parts])
     import pandas as pd
 
@@ -108,7 +108,7 @@ def _frames_together(parts: Sequence[Any], name: str) -> Any:
 
 
 def _as_list(values: Any) -> list[Any]:
-    # The list of an array of times may hold integers.
+    # tolist of an array of times may return integers.
     is_plain = isinstance(values, np.ndarray) and values.dtype.kind not in "mM"
     return values.tolist() if is_plain else list(values)
 
@@ -118,12 +118,12 @@ def n_rows(part: Any) -> int:
     return int(part.shape[0] if hasattr(part, "shape") else len(part))
 
 
-#: Makes of rows, labels and weights what is trained on.
+#: Converts rows, labels and weights into training data.
 Read = Callable[[Any, Any, Any], Any]
 
 
 class Source:
-    """Rows, labels and weights: partitions on the cluster, or data of this process."""
+    """Rows, labels and weights, as partitions on the cluster or data of this process."""
 
     def __init__(self, tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> None:
         self._tasks = tasks
@@ -132,7 +132,7 @@ class Source:
         self.parts: list[Partition] | None = None
         if is_remote(X):
             given = list(chain.from_iterable(partitions(X, y, sample_weight)))
-            # Computed on the workers where they are not.
+            # Lazy partitions are computed on the workers.
             computed = tasks.client.compute(given)
             for before, after in zip(given, computed, strict=True):
                 if before is not after:
@@ -141,10 +141,10 @@ class Source:
             self.parts = list(zip(*columns, strict=True))
 
     def __call__(self, read: Read) -> Future:
-        """A task of what ``read`` makes of the data.
+        """Return the result of ``read`` on the data, as a task.
 
-        Partitions are put together on one worker, which reads them; data of this process are read
-        here, and the outcome is sent.
+        Partitions are joined and read on one worker. Data of this process are read here, and the
+        result is sent.
         """
         if self.parts is None:
             return self._tasks.send(read(*self._here))

@@ -1,4 +1,4 @@
-"""Texts on a cluster: the features of a text classifier, and its learner trained over workers."""
+"""Text classification on a cluster: features on one worker, the learner on all."""
 
 from collections.abc import Callable
 from functools import partial
@@ -16,7 +16,7 @@ from xmtree.dask._ldsm import ldsm_tasks
 from xmtree.dask._oaa import oaa_tasks
 from xmtree.dask._partitions import Read
 
-#: The learners that can be trained over workers, and how.
+#: Learners that can be trained on a cluster, with their tasks.
 _TASKS: dict[type[Any], Callable[..., Future]] = {
     LdSMClassifier: ldsm_tasks,
     OAAClassifier: oaa_tasks,
@@ -30,7 +30,7 @@ def text_tasks(
     classes: Any,
     workers: Workers,
 ) -> Future:
-    """The task that makes a fitted text classifier of ``local``, and those that it needs."""
+    """Submit the tasks of a training, and return the one of the fitted classifier."""
     begun = read_data(partial(_begun, local))
     learner = tasks.result(tasks.submit("learner", itemgetter(0), begun))
 
@@ -42,7 +42,7 @@ def text_tasks(
 
 
 def _begun(local: TextClassifier, texts: Any, labels: Any, sample_weight: Any) -> Any:
-    """The learner, the features, their rows, the labels and the weights."""
+    """Return the learner, the features, their rows, the labels and the weights."""
     learner, features, rows = snapshot(local)._begin(texts, labels)
     return learner, features, rows, labels, sample_weight
 
@@ -58,21 +58,21 @@ def _fitted(local: TextClassifier, begun: Any, learner: Any) -> TextClassifier:
 
 
 class DaskTextClassifier(DaskEstimator):
-    """Texts in, labels out, on a cluster.
+    """Classifier of texts on a cluster.
 
-    The model is that of :class:`xmtree.TextClassifier` with the same parameters and data, to the
-    bit. The features of all texts are made on one worker, which sees all words; their rows go from
-    there to the others, over which the learner is trained as by :class:`DaskLdSMClassifier` or
+    The model is bit-identical to :class:`xmtree.TextClassifier` with the same parameters and data.
+    One worker, which sees all words, extracts the features of all texts and sends their rows to the
+    others. The learner is trained there as by :class:`DaskLdSMClassifier` or
     :class:`DaskOAAClassifier`.
 
     Parameters
     ----------
     client : distributed.Client, optional
-        By default the current client; ``clone`` and pickles leave it out.
+        The current client by default; ``clone`` and pickle leave it out.
     **params
-        Those of :class:`xmtree.TextClassifier`, without ``n_jobs``. The learner is
+        Parameters of :class:`xmtree.TextClassifier` except ``n_jobs``. The learner must be
         "auto", an :class:`xmtree.LdSMClassifier` or an :class:`xmtree.OAAClassifier`.
-        ``verbose=1`` shows a bar of the tasks.
+        ``verbose=1`` shows a progress bar of the tasks.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class DaskTextClassifier(DaskEstimator):
         Parameters
         ----------
         texts : list of partitions, Dask array, data frame column (Dask) of strings, or local texts
-            Partitions (``Delayed`` or ``Future``) are lists, arrays or columns of strings.
+            Partitions (``Delayed`` or ``Future``) must be lists, arrays or columns of strings.
         labels : as ``texts``, in the same partitions
             One label per text, or label sets: lists of lists, or indicators.
         sample_weight : as ``texts``, optional
