@@ -311,7 +311,7 @@ def test_columns_that_do_not_fit_the_model(tmp_path, capsys):
         (["--passes", "3"], "needs a named --learner"),
         (["--passes", "3", "--learner", "gamble"], "has no passes"),
         (["--set", "word_ngram=2"], "did you mean word_ngrams?"),
-        (["--set", "loss=hinge"], "--set loss: a parameter of a learner"),
+        (["--set", "loss=hinge"], "--set loss needs a named --learner"),
         (["--set", "word_ngrams=9"], "word_ngrams"),
         (["--n-labels", "3"], "--n-labels and --classes are only for"),
     ],

@@ -97,7 +97,7 @@ def test_options_refused_with_continue(model, arguments, message, numbers, texts
 
 def test_parameters_of_a_learner_that_auto_may_not_choose(texts, capsys):
     assert run("fit", texts / "texts.csv", "--set", "loss=hinge", "-o", texts / "m") == 2
-    assert "--set loss: a parameter of a learner" in capsys.readouterr().err
+    assert "--set loss needs a named --learner" in capsys.readouterr().err
 
 
 def test_predictions_are_no_tables(texts, capsys):

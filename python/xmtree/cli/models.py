@@ -54,8 +54,8 @@ def for_texts(name: str, settings: list[str], n_passes: int | None, **fixed: Any
             of_learner.append(setting)
         elif name == "auto" and any(key in cls._get_param_names() for cls in names().values()):
             raise WrongUsage(
-                f"--set {key}: a parameter of a learner, which --learner auto may not choose; "
-                "name a learner that has it"
+                f"--set {key} needs a named --learner, as auto may choose one without this "
+                "parameter"
             )
         else:
             what = "texts" if name == "auto" else f"texts with --learner {name}"

@@ -148,8 +148,8 @@ class DaskLOMTreeClassifier(DaskEstimator):
 
     Online learners process rows one by one, so a model cannot be distributed without changing it.
     Here each partition trains its own model on its own rows. The result is *not* the model of all
-    rows: with p partitions, a tree sees a p-th of the rows of each class and errs more, which
-    averaging recovers in part (docs/dask.md has figures for one task). If the rows fit on one
+    rows: with p partitions, a tree sees a p-th of the rows of each class and errs more. Averaging
+    recovers a part of that (docs/dask.md has figures for one task). If the rows fit on one
     machine, one model of all rows, or ``n_estimators`` trees there, is the better choice.
     Prediction uses all models.
 

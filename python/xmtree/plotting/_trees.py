@@ -36,9 +36,9 @@ def plot_tree(
     labels. The text beside a node has three parts:
 
     - its most frequent label (LdSM, Recall Tree, LOMtree and all leaves), the number of labels
-      below (inner nodes of filter and random trees), or its split (boosting; the upper branch
-      is taken if it holds)
-    - its share of the examples
+      below (inner nodes of filter and random trees), or its split (boosting; examples for which
+      it holds go up).
+    - its share of the examples.
     - the number of nodes below it that are not drawn.
 
     Parameters

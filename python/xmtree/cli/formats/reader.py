@@ -99,7 +99,7 @@ class Reader(ABC):
     untyped_labels: ClassVar[bool] = True
     #: Whether a row without a label is an error if no row has two and sets were not requested.
     has_one_label_each: bool = True
-    #: Columns of a table that are not used, as texts are the features.
+    #: Columns of a table that are ignored because texts are the features.
     unused: Sequence[str] = ()
 
     def __init__(self, path: str, options: argparse.Namespace) -> None:

@@ -321,7 +321,7 @@ class JsonLinesReader(TableReader):
             for line, row in part:
                 new = next((key for key in row if key not in known), None)
                 if new is not None:
-                    raise self.wrong(line, f"the key {new!r} is new after the first batch")
+                    raise self.wrong(line, f"the key {new!r} is not among those of the first batch")
             yield Chunk(names, partial(_values, objects), list(places))
 
     def _object(self, number: int, line: str) -> dict[str, Any]:
