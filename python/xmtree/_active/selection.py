@@ -16,7 +16,7 @@ Utilities = NDArray[np.float64]
 
 
 def checked(X: Any, takes_nan: bool) -> Any:
-    """Return rows whose values the core accepts, a CSR matrix in canonical form.
+    """Return ``X``, in canonical form if it is CSR, after the core has checked all values.
 
     All rows are checked together, as the core would number the rows of a subset differently.
     """
