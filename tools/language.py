@@ -27,9 +27,8 @@ Block = tuple[int, str, bool]  # line, text, whether it is a doc comment or docs
 
 def rust(text: str) -> Iterator[Block]:
     """Yield the comment blocks of a Rust file."""
-    lines = [
-        (number, re.match(r"\s*(//[/!]?)(.*)", line)) for number, line in enumerate(text.split("\n"), 1)
-    ]
+    comment = re.compile(r"\s*(//[/!]?)(.*)")
+    lines = [(number, comment.match(line)) for number, line in enumerate(text.split("\n"), 1)]
     for mark, group in groupby(lines, lambda line: line[1] and line[1][1]):
         if mark:
             block = [(number, match[2].removeprefix(" ")) for number, match in group if match]
@@ -42,7 +41,8 @@ def python(text: str) -> Iterator[Block]:
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, documented) and (docstring := ast.get_docstring(node)):
             yield node.body[0].lineno, docstring, True
-    lines = [(number, re.match(r"\s*# ?(.*)", line)) for number, line in enumerate(text.split("\n"), 1)]
+    comment = re.compile(r"\s*# ?(.*)")
+    lines = [(number, comment.match(line)) for number, line in enumerate(text.split("\n"), 1)]
     for is_comment, group in groupby(lines, lambda line: line[1] is not None):
         if is_comment:
             block = list(group)
@@ -50,9 +50,10 @@ def python(text: str) -> Iterator[Block]:
 
 
 def prose(text: str) -> Iterator[str]:
-    """Yield the paragraphs and list items of Markdown or numpydoc, without code, tables and links."""
+    """Yield the paragraphs and list items of Markdown or numpydoc, without code and tables."""
     text = re.sub(r"^(```|~~~|:::).*?^(```|~~~|:::)", "\n\n", text, flags=re.DOTALL | re.MULTILINE)
-    text = re.sub(r"^(\||#|>>>|\.\.\. |---|===|<|[\w*]+( : .*)?$(?=\n {4})).*$", "", text, flags=re.MULTILINE)
+    not_prose = r"^(\||#|>>>|\.\.\. |---|===|<|[\w*]+( : .*)?$(?=\n {4})).*$"
+    text = re.sub(not_prose, "", text, flags=re.MULTILINE)
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
     yield from re.split(r"\n\s*\n|\n\s*(?:[-*]|\d+\.)\s|\n(?=\S)(?<=:\n)", text)
 
@@ -69,7 +70,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print every long sentence")
     show_all = parser.parse_args().list
     readers = {".rs": rust, ".py": python, ".md": lambda text: [(1, text, False)]}
-    files = [path for path in ROOT.glob("*.md")] + [
+    files = list(ROOT.glob("*.md")) + [
         path for part in ("rust", "python", "docs") for path in sorted((ROOT / part).rglob("*"))
     ]
     documented = first = total = 0
