@@ -1,17 +1,16 @@
-"""Count the instructions that lock a cache line, in work shared out over sixteen threads.
+"""Count the instructions that lock a cache line while sixteen threads work.
 
-Every lock that is taken and every counter that threads share begins with such an instruction
-(x86: a ``lock`` prefix, or ``xchg`` with memory), every wait for another thread with a system call.
-``rust/benches/atomics.rs`` has the work; valgrind counts each instruction of it, whatever the
-machine has of cores, and objdump tells which of them lock. Each loop is run once and twice, the
-difference is what it takes: preparing it is in both. Where rows are many there must be next to none
-for each: threads that share nothing do not wait for one another, however many they are.
+On x86, taking a lock and changing a shared counter need such an instruction (a ``lock`` prefix, or
+``xchg`` with memory), and waiting for another thread needs a system call. The loops are in
+``rust/benches/atomics.rs``. valgrind counts each instruction, independent of the machine's cores,
+and objdump shows which of them lock. Each loop runs once and twice, and the difference is its own
+count without the preparation. Threads that share nothing take almost none per example.
 
     make check SELECT='atomics --only lomtree'
 
-For each example or call of a single row (rows): locking instructions of xmtree, those of rayon's
-threads that look for work, those of the allocator, each on the arena of its own thread, and system
-calls that wait; then where most of the first are.
+The table has, per example or per call with a single row (loops ``rows``): locking instructions of
+xmtree, of rayon's threads looking for work, and of the allocator, then system calls that wait, and
+the functions of xmtree with the most. The check fails if the first column is over its limit.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ from pathlib import Path
 from counts import build, callgrind, can_count
 
 KINDS = ("locking", "idle", "allocator", "waits")
-#: Such instructions for each example, at most.
+#: The most locking instructions per example.
 MOST = 0.5
-#: Functions of rayon's that threads without work look for some in.
+#: The most per call with a single row, which takes its scratch memory from a locked list.
+MOST_PER_CALL = 8.0
+#: Functions of rayon in which threads without work look for some.
 IDLE = re.compile(r"crossbeam_|rayon_core::(registry::WorkerThread|sleep)")
-#: And for each call that predicts a single row: it borrows its memory from a list under a lock.
-MOST_OF_CALLS = 8.0
 
 
 @cache
 def locking_addresses(program: str) -> frozenset[int]:
-    """Addresses of the instructions of a program or library that lock a cache line."""
+    """Return the addresses of the locking instructions of a program or library."""
     if not Path(program).is_file():
         return frozenset()
     listing = subprocess.run(
@@ -52,9 +51,11 @@ def locking_addresses(program: str) -> frozenset[int]:
 
 
 def read_profile(profile: str, program: str) -> Counter[tuple[str, str]]:
-    """The counts of callgrind's file by kind and function: locking instructions of the program, of
-    its threads that look for work, of libraries (of the allocator, nearly all), and waits, which
-    are system calls by the function that Rust waits for other threads with."""
+    """Return the counts of callgrind's profile by kind and function.
+
+    Locking instructions of libraries count for the allocator, which has nearly all of them. Waits
+    are calls of the functions with which Rust waits for other threads.
+    """
     counts: Counter[tuple[str, str]] = Counter()
     file, function, called = "", "", ""
     for line in profile.splitlines():
@@ -68,7 +69,7 @@ def read_profile(profile: str, program: str) -> Counter[tuple[str, str]]:
             if re.match(r"syscall\b|__lll_lock_wait", called):
                 counts["waits", called] += int(line[6:].split()[0])
         elif line.startswith("0x"):
-            # The line after that of a call has what the called function took.
+            # The line after a call has the cost of the called function, which is counted there.
             address, *_, n = line.split()
             if not called and int(address, 16) in locking_addresses(file):
                 is_own = os.path.realpath(file) == os.path.realpath(program)
@@ -79,25 +80,26 @@ def read_profile(profile: str, program: str) -> Counter[tuple[str, str]]:
 
 
 def count(program: str, loop: str, n_times: int) -> tuple[int, Counter[tuple[str, str]]]:
-    """The examples of a loop, and the counts of a run that does it so many times."""
+    """Return the examples of a loop, and the counts of running it ``n_times``."""
     how = ["--dump-instr=yes", "--compress-strings=no", "--compress-pos=no", "--fair-sched=yes"]
     printed, profile = callgrind(how, program, loop, str(n_times))
     return int(printed), read_profile(profile, program)
 
 
 def short(function: str) -> str:
-    """A name without the crate's own path, generics and hashes."""
+    """Return the end of a function's name, without generics and hashes."""
     return re.sub(r"<.*?>|::\{\{closure\}\}|::h[0-9a-f]{16}|'\d+", "", function)[-60:]
 
 
 def main() -> int:
-    """Prints the table; 1 if a loop locks more lines than it may."""
+    """Print the table; return 1 if a loop locks more than its limit."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", default="", metavar="TEXT", help="loops whose name contains TEXT")
+    options = parser.parse_args()
     if not can_count("valgrind", "objdump"):
         return 0
-    program, loops = build("atomics", parser.parse_args().only)
-    is_sound = True
+    program, loops = build("atomics", options.only)
+    passed = True
     print(f"{'loop':<24}" + "".join(f"{kind:>11}" for kind in KINDS))
     for loop in loops:
         n_examples, once = count(program, loop, 1)
@@ -106,11 +108,11 @@ def main() -> int:
         each = dict.fromkeys(KINDS, 0.0)
         for (kind, _), n in counts.items():
             each[kind] += n / n_examples
-        is_sound &= each["locking"] <= (MOST_OF_CALLS if loop.endswith("/rows") else MOST)
+        passed &= each["locking"] <= (MOST_PER_CALL if loop.endswith("/rows") else MOST)
         own = [(short(name), n) for (kind, name), n in counts.most_common() if kind == "locking"]
         most = "; ".join(f"{name} {n}" for name, n in own[:2])
         print(f"{loop:<24}" + "".join(f"{n:>11.4f}" for n in each.values()), most, flush=True)
-    return 0 if is_sound else 1
+    return int(not passed)
 
 
 if __name__ == "__main__":
