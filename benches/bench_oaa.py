@@ -1,9 +1,9 @@
-"""Every learner beside one-against-all: training, a batch of predictions and one row.
+"""Compare every learner with one-against-all: training, prediction of a batch and of one row.
 
     make bench, or pytest benches/bench_oaa.py --benchmark-only
 
-The data are inside the package: short texts of 1,055 classes, one thread each. pytest-benchmark
-prints a table for each operation and shows how many times as long each takes as the fastest.
+The data are included in the package: short texts of 1,055 classes. Every learner uses one thread.
+pytest-benchmark prints a table for each operation, with times relative to the fastest learner.
 """
 
 import functools

@@ -1,5 +1,4 @@
-"""python -m harness [SUBJECT...]: measures what is not known yet and writes records, pictures and
-pages; see --help."""
+"""Run the cases that were not measured yet, and write records, pictures and pages."""
 
 import argparse
 import re
@@ -9,7 +8,6 @@ from functools import partial
 
 from harness import data, pages, plot
 from harness.case import SUBJECTS, medians, subject
-from harness.pages import markdown
 from harness.record import Record, summarized
 from harness.run import Environments, Log, run_all
 
@@ -18,36 +16,35 @@ LOGS = data.CACHE / "measure"
 
 def arguments():
     parser = argparse.ArgumentParser(prog="python -m harness", description=__doc__)
-    parser.add_argument("subjects", nargs="*", help=f"any of {', '.join(SUBJECTS)}; without: all")
+    parser.add_argument("subjects", nargs="*", help=f"any of {', '.join(SUBJECTS)}; default: all")
     parser.add_argument(
-        "--only", default="", metavar="REGEX", help="cases whose 'TASK, PROGRAM' has it"
+        "--only", default="", metavar="REGEX", help="cases whose 'TASK, PROGRAM' matches"
     )
-    parser.add_argument("--list", action="store_true", help="list the cases and run none")
-    parser.add_argument("--write", action="store_true", help="only write pictures and pages")
-    parser.add_argument("--seeds", type=int, metavar="N", help="runs of each case")
+    parser.add_argument("--list", action="store_true", help="list the cases, run none")
+    parser.add_argument("--write", action="store_true", help="write pictures and pages, run none")
+    parser.add_argument("--seeds", type=int, metavar="N", help="run each case with N seeds")
     parser.add_argument(
         "--rows",
         type=int,
         metavar="N",
-        help="no more rows than these, to see that everything runs; nothing is recorded",
+        help="use at most N rows for a trial run that is not recorded",
     )
     parser.add_argument(
-        "--limit", type=float, metavar="SECONDS", help="end a run that takes longer"
+        "--limit", type=float, metavar="SECONDS", help="stop a run that takes longer"
     )
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="runs at the same time")
-    parser.add_argument("--again", action="store_true", help="run what is known, too")
+    parser.add_argument("--again", action="store_true", help="run known cases again")
     parser.add_argument(
-        "--pythons", nargs="*", default=(), metavar="PYTHON", help="interpreters that have programs"
+        "--pythons", nargs="*", default=(), metavar="PYTHON", help="interpreters of other programs"
     )
     args = parser.parse_args()
     unknown = set(args.subjects) - set(SUBJECTS)
     if unknown:
-        parser.error(f"no subject {', '.join(sorted(unknown))}; there are {', '.join(SUBJECTS)}")
+        parser.error(f"unknown subject {', '.join(sorted(unknown))}; known: {', '.join(SUBJECTS)}")
     return args
 
 
 def chosen(module, args):
-    """The cases of a subject that are asked for."""
+    """Yield the selected cases of a subject."""
     how = {} if args.seeds is None else {"seeds": args.seeds}
     for case in module.cases(**how):
         if re.search(args.only, f"{case.task}, {case.program}", re.IGNORECASE):
@@ -55,7 +52,7 @@ def chosen(module, args):
 
 
 def is_absent(module, case):
-    """Whether the data of a case are neither here nor can be made."""
+    """Return whether the data of a case are missing and cannot be made."""
     names = module.needs(case) if hasattr(module, "needs") else [case.task]
     return any(data.absent(name) for name in names)
 
@@ -77,11 +74,11 @@ def main():
             here = [case for case in cases if not is_absent(module, case)]
             limit = args.limit or getattr(module, "LIMIT", 900)
             log = Log(LOGS / f"{name}{'-few' if args.rows else ''}.jsonl")
-            runs = run_all(here, log, environments, limit, args.again, args.jobs)
+            runs = run_all(here, log, environments, limit, args.again)
             failed += [run for run in runs if "failed" in run]
         rows = list(summarized(runs, getattr(module, "summarize", medians)))
         if args.rows:
-            show(rows)
+            print(*rows, sep="\n")
             continue
         record = Record(name, module.TITLE)
         if rows:
@@ -93,17 +90,6 @@ def main():
     if not (args.list or args.rows):
         print("written:", *(pages.update() or ["none"]))
     return 1 if failed else 0
-
-
-def show(rows):
-    """A table of what was measured."""
-    names = dict.fromkeys(name for row in rows for name in row if name not in ("at", "runs"))
-    if rows:
-        print(markdown(list(names), [[shown(row.get(name, "")) for name in names] for row in rows]))
-
-
-def shown(value):
-    return value if isinstance(value, int | float | str) else " ".join(f"{v:.4g}" for v in value)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""One case in this process: ``run.py`` starts ``python -m harness.child CASE FOLDER OUT``. Without
-arguments it prints the versions of the programs that this environment has.
+"""Run one case in this process: ``python -m harness.child CASE FOLDER OUT``, started by ``run.py``.
 
-Leaves ``measures.json`` in OUT; of a program that an adapter runs on the files of FOLDER also
-``answers.npy``, the labels of the test rows.
+Writes ``measures.json`` into OUT. A case with an adapter reads the files of FOLDER and also writes
+``answers.npy``, the labels of the test rows. Without arguments, prints the versions of the programs
+that this environment has.
 """
 
 import importlib
@@ -15,7 +15,7 @@ from pathlib import Path
 from harness.case import Case, subject
 from harness.measuring import all_cpu_seconds
 
-#: A package's name in cases, and the distributions that may have it.
+#: Package name in cases, and distributions that may contain it.
 DISTRIBUTIONS = {
     "vowpalwabbit": ("vowpalwabbit",),
     "omikuji": ("omikuji",),
@@ -28,7 +28,7 @@ DISTRIBUTIONS = {
 
 
 def installed(names):
-    """The names and versions of those distributions that are installed."""
+    """Yield names and versions of the installed distributions."""
     for name in names:
         try:
             yield f"{name} {metadata.version(name)}"
@@ -38,7 +38,7 @@ def installed(names):
 
 def main():
     if len(sys.argv) == 1:
-        found = {package: next(installed(of), None) for package, of in DISTRIBUTIONS.items()}
+        found = {package: next(installed(names), None) for package, names in DISTRIBUTIONS.items()}
         print(json.dumps({package: version for package, version in found.items() if version}))
         return
     case, folder, out = Case(**json.loads(sys.argv[1])), Path(sys.argv[2]), Path(sys.argv[3])

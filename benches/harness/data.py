@@ -1,4 +1,4 @@
-"""Data sets by name: in the folder of data sets, inside the package, or made here."""
+"""Data sets by name: from the folder of data sets, from the package, or synthetic."""
 
 import functools
 import json
@@ -16,28 +16,27 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from xmtree.datasets import load_demo, load_xmc, make_xmc
 from xmtree.metrics import precision_at_k, propensities, psp_at_k
 
-#: One folder for each data set.
+#: Folder with a subfolder for each data set.
 ROOT = Path(os.environ.get("XMTREE_DATA", Path(__file__).parents[3] / "shared" / "data"))
-#: The next-word task is made from this text by a program beside the data sets, and kept.
+#: A program outside the repository makes the next-word task from this text; the result is cached.
 CORPUS = ROOT / "text-english-novels" / "corpus.txt.xz"
 MAKER = ROOT.parent / "tools" / "make_nextword.py"
 CACHE = Path(__file__).parents[2] / ".benchmarks"
 NEXT_WORD = "next-word"
-#: Sets whose rows have label sets; the others have one label a row.
+#: Data sets whose rows have label sets; the others have one label per row.
 LABEL_SETS = {
     *("wordnet-hypernyms", "onet-titles", "bibtex", "makupalat", "delicious", "stackex-cooking"),
     *("mediamill", "amazoncat-13k", "wiki10-31k", "delicious-200k", "amazon-670k"),
 }
 DEMOS = ("naics2017-index", "onet-titles", "letter")
-#: Tables without an official split. The one in their files leaves so few rows to test (43 of glass)
-#: that it decides nothing.
+#: Tables without an official split. The split of their files has too few test rows (43 in glass).
 RESPLIT = ("glass", "vehicle", "splice")
 N_TEST = 10_000
 
 
 @dataclass(frozen=True)
 class Task:
-    """Rows and labels to train on and to test: classes, or a sparse indicator of label sets."""
+    """Training and test rows with their labels: classes, or a sparse indicator of label sets."""
 
     X: Any
     y: Any
@@ -50,18 +49,18 @@ class Task:
 
     @property
     def shape(self):
-        """Rows to train on, columns, labels."""
+        """Return the number of training rows, columns and labels."""
         if isinstance(self.y, np.ndarray):
             return [*self.X.shape, int(max(self.y.max(), self.y_test.max())) + 1]
         return [*self.X.shape, self.y.shape[1]]
 
     def shuffled(self):
-        """The same in random order: some programs learn rows as they come, class by class else."""
+        """Return the training rows in random order, because files may be sorted by class."""
         order = np.random.default_rng(0).permutation(self.X.shape[0])
         return Task(self.X[order], self.y[order], self.X_test, self.y_test)
 
     def write(self, folder):
-        """The files that programs read: rows, labels to train on, and the shape."""
+        """Write the files that programs read: rows, training labels and the shape."""
         folder.mkdir()
         for name, rows in (("train_X", self.X), ("test_X", self.X_test)):
             sp.save_npz(folder / f"{name}.npz", sp.csr_matrix(rows), compressed=False)
@@ -72,7 +71,7 @@ class Task:
         (folder / "shape.json").write_text(json.dumps(self.shape))
 
     def accuracy(self, answers):
-        """Per cent: the error of the first label, or P@k and PSP@k of label sets."""
+        """Return, in percent, the error of the first label, or P@k and PSP@k of label sets."""
         if isinstance(self.y, np.ndarray):
             return {"error": 100 * float(np.mean(answers[:, 0] != self.y_test))}
         how = {"k": [1, 3, 5], "empty": "skip"}
@@ -83,7 +82,7 @@ class Task:
 
 
 def absent(name):
-    """Whether a data set is neither here nor can be made."""
+    """Return whether a data set is missing and cannot be made."""
     kind = name.rpartition("-")[0]
     if kind == NEXT_WORD:
         return not (CORPUS.is_file() and MAKER.is_file())
@@ -93,7 +92,7 @@ def absent(name):
 
 
 def load(name, rows=None):
-    """A data set with its test part, or no more than some rows of each."""
+    """Return a data set, with at most ``rows`` training rows and test rows."""
     kind, _, number = name.rpartition("-")
     if kind in MADE:
         return MADE[kind](int(number), rows)
@@ -116,11 +115,11 @@ def read(name):
     if name in DEMOS:
         demo = load_demo(name)
         return demo.X_train, demo.y_train, demo.X_test, demo.y_test
-    raise FileNotFoundError(f"{name} is not below {ROOT}; XMTREE_DATA says where data sets are")
+    raise FileNotFoundError(f"{name} is not in {ROOT}; set XMTREE_DATA to the folder of data sets")
 
 
 def cut(task, rows):
-    """No more than some rows of each part, in random order."""
+    """Return at most ``rows`` rows of each part, in random order."""
 
     def some(n):
         return slice(None) if rows is None else np.random.default_rng(0).permutation(n)[:rows]
@@ -135,33 +134,33 @@ def split(made, n_train):
 
 
 def made(n_classes, rows):
-    """Equal rows and columns for each number of classes; classes that do not occur are dropped."""
+    """Return as many rows and columns for any number of classes; only classes that occur."""
     n = rows or 100_000
     X, y = make_xmc(n + N_TEST, 2**14, n_classes, nnz=30, exponent=0.5, random_state=0)
     return split((X, np.unique(y, return_inverse=True)[1]), n)
 
 
 def scaling(n_labels, rows):
-    """Label sets; equal rows, columns and non-zeros for each number of labels."""
+    """Return label sets with as many rows, columns and non-zeros for any number of labels."""
     n = rows or 50_000
     shape = {"nnz": 30, "n_labels": 5.0, "exponent": 0.0, "multilabel": True}
     return split(make_xmc(n + N_TEST, 2**15, n_labels, **shape, random_state=0), n)
 
 
 def crossing(n_classes, rows):
-    """Twenty rows of each class, whatever their number."""
+    """Return twenty rows per class."""
     n = rows or 20 * n_classes
     return split(make_xmc(n + N_TEST, 4096, n_classes, nnz=30, exponent=0.0, random_state=0), n)
 
 
 def noisy(n_classes, rows):
-    """Classes that overlap, so that no learner is sure."""
+    """Return overlapping classes, which no learner can separate."""
     n = rows or (50_000 if n_classes < 10_000 else 60_000)
     return split(make_xmc(n + 4000, 10_000, n_classes, noise=0.5, random_state=0), n)
 
 
 def blobs(n_classes, rows):
-    """A table of twenty numbers; classes are around centers."""
+    """Return rows of twenty numbers around a center per class."""
     random = np.random.default_rng(0)
     n = rows or 20_000
     centers = random.normal(size=(n_classes, 20))
@@ -177,31 +176,31 @@ AMAZON = "amazon-670k-shape"
 
 
 def amazon(rows):
-    """Made rows of the shape of Amazon-670k."""
+    """Return synthetic rows with the shape of Amazon-670k."""
     n = rows or 490_449
     shape = {"nnz": 76, "n_labels": 5.45, "multilabel": True}
     return split(make_xmc(n + N_TEST, 135_909, 670_091, **shape, random_state=0), n)
 
 
 def rarest(task):
-    """Each row's rarest label: the most special of the terms above a word."""
+    """Return the rows with only their rarest label, in WordNet the most special hypernym."""
     counts = np.asarray(task.y.sum(axis=0)).ravel()
 
     def one(X, y):
         known = np.flatnonzero(np.diff(y.indptr))
         labels = (y.indices[y.indptr[row] : y.indptr[row + 1]] for row in known)
-        return X[known], np.array([of_row[np.argmin(counts[of_row])] for of_row in labels])
+        return X[known], np.array([each[np.argmin(counts[each])] for each in labels])
 
     return Task(*one(task.X, task.y), *one(task.X_test, task.y_test))
 
 
 @functools.cache
 def next_word(n):
-    """The first ``n`` examples of the next-word task, in the order of the text."""
+    """Return the first ``n`` examples of the next-word task, in the order of the text."""
     kept = CACHE / f"next-word-{CORPUS.stat().st_size}-{n}.npz"
     if not kept.is_file():
         CACHE.mkdir(exist_ok=True)
-        # Runs beside each other may make it twice; the last one stays.
+        # Each process writes files of its own, because several may make the task at a time.
         text = kept.with_suffix(f".{os.getpid()}.txt")
         subprocess.run([sys.executable, MAKER, CORPUS, text, "--examples", str(n)], check=True)
         X, y = load_xmc(text, multilabel=False)
@@ -215,7 +214,7 @@ def next_word(n):
 
 
 def words(n_train, n_test, seed, rows=None):
-    """The next-word task in an order of the seed's."""
+    """Return the next-word task in an order that the seed determines."""
     if rows is not None:
         n_train, n_test = min(n_train, rows), min(n_test, rows)
     X, y = next_word(n_train + n_test)
@@ -224,7 +223,7 @@ def words(n_train, n_test, seed, rows=None):
 
 
 def table(name, rows=None):
-    """A set of one label a row, as arrays where a fifth of the values or more are not zero."""
+    """Return a data set of single labels, as arrays if over a fifth of its values are not zero."""
     task = load(name, rows)
     if task.X.nnz > 0.2 * task.X.shape[0] * task.X.shape[1]:
         return Task(task.X.toarray(), task.y, task.X_test.toarray(), task.y_test)
@@ -232,10 +231,10 @@ def table(name, rows=None):
 
 
 def splits(name, n, sizes=None, rows=None):
-    """The official split, or ``n`` stratified ones where there is none.
+    """Return the official split, or ``n`` stratified random ones if there is none.
 
-    They have the ``sizes`` of the parts to train on and to test on, or those of the files. The
-    splits overlap: a standard error over them is somewhat too small.
+    ``sizes`` are the numbers of training and test rows, by default those of the files. The splits
+    overlap, so a standard error over them is somewhat too small.
     """
     task = table(name, rows)
     if name not in RESPLIT:

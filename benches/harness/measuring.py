@@ -1,5 +1,4 @@
-"""Times, memory and sizes, measured in this process. Needs the standard library alone: every
-program runs in an environment that has it."""
+"""Times, memory and file sizes. Imports only the standard library, for any environment."""
 
 import os
 import statistics
@@ -10,7 +9,7 @@ STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def resident(field):
-    """Megabytes on Linux: VmRSS are those now, VmHWM the most since the last reset."""
+    """Return megabytes on Linux: VmRSS of now, or VmHWM, the maximum since the last reset."""
     if not STATUS.is_file():
         return float("nan")
     lines = STATUS.read_text().splitlines()
@@ -18,7 +17,7 @@ def resident(field):
 
 
 def measured(function):
-    """The result, and what it took: seconds by the clock and of the processor, megabytes."""
+    """Return the result, and its wall-clock seconds, processor seconds and megabytes."""
     if RESET.is_file():
         RESET.write_text("5")
     before = resident("VmRSS")
@@ -29,14 +28,14 @@ def measured(function):
 
 
 def cpu_seconds(function, *arguments):
-    """The result, and the processor's seconds, which others on the machine disturb less."""
+    """Return the result and its processor seconds, which other processes disturb little."""
     start = time.process_time()
     result = function(*arguments)
     return result, time.process_time() - start
 
 
 def median_us(call, *arguments):
-    """Microseconds of ``call`` for one after the other of the arguments, the median."""
+    """Return the median microseconds of ``call`` over the arguments."""
     seconds = []
     for each in zip(*arguments, strict=True):
         start = time.perf_counter()
@@ -46,8 +45,10 @@ def median_us(call, *arguments):
 
 
 def in_turns(work, choices, rounds):
-    """Median seconds of ``work(choice)``. The choices take turns, so that a machine that changes
-    its pace does the same to all."""
+    """Return the median seconds of ``work(choice)`` for each choice.
+
+    The choices take turns, so a machine that slows down affects all of them.
+    """
     seconds = {choice: [] for choice in choices}
     for _ in range(rounds):
         for choice, taken in seconds.items():
@@ -58,11 +59,11 @@ def in_turns(work, choices, rounds):
 
 
 def megabytes(path):
-    """Of a file, or of all files of a folder."""
+    """Return the size of a file, or of all files in a folder."""
     files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
     return sum(file.stat().st_size for file in files) / 1e6
 
 
 def all_cpu_seconds():
-    """The processor's seconds of this process and of those that it has started."""
+    """Return the processor seconds of this process and its children."""
     return sum(os.times()[:4])

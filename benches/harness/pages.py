@@ -1,8 +1,7 @@
-"""Tables of Markdown, and their places in the pages: python -m harness.pages [--check] writes them,
-with ``benches`` on the path.
+"""Write the tables of the pages: python -m harness.pages [--check], run in ``benches``.
 
-A page has places for them, between <!-- figures: SUBJECT ARGUMENT --> and <!-- /figures -->. What
-stands there comes from the records, and from nowhere else; so does the whole page of the papers.
+A table stands between <!-- figures: SUBJECT ARGUMENT --> and <!-- /figures -->, and comes from the
+record of the subject. The page of the papers is written as a whole.
 """
 
 import argparse
@@ -22,7 +21,7 @@ PAGES = (ROOT / "README.md", ROOT / "DESIGN.md", *sorted((ROOT / "docs").glob("*
 
 
 def markdown(head, rows):
-    """A table with its head; a cell may be a text or a number."""
+    """Return a table of texts and numbers in Markdown."""
     lines = [row(*head), "|" + "---|" * len(head), *(row(*each) for each in rows)]
     return "".join(f"{line}\n" for line in lines)
 
@@ -33,7 +32,7 @@ def row(*cells):
 
 
 def number(value):
-    """Three digits, or all before the point."""
+    """Return a number with three digits, or as an integer."""
     size = abs(value)
     if size >= 99.95:
         return f"{value:,.0f}"
@@ -41,19 +40,19 @@ def number(value):
 
 
 def fill(text, indent=""):
-    """Text in lines of at most 100 columns."""
+    """Return a text in lines of at most 100 columns."""
     return textwrap.fill(
         text, width=100, break_on_hyphens=False, break_long_words=False, subsequent_indent=indent
     )
 
 
 def filled(page: str) -> str:
-    """The page with the figures of the records in all its places."""
+    """Return the page with current tables."""
     return PLACE.sub(lambda m: m[1] + subject(m[2]).table(Record(m[2]), m[3]) + m[4], page)
 
 
 def update(check=False):
-    """Names of the pages that were not up to date; writes them unless they are only checked."""
+    """Return the names of outdated pages, and write them if ``check`` is false."""
     stale = []
     for path in PAGES:
         page = path.read_text(encoding="utf-8")
@@ -68,10 +67,10 @@ def update(check=False):
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="fail where a page is not up to date")
+    parser.add_argument("--check", action="store_true", help="fail if a page is outdated")
     check = parser.parse_args().check
     stale = update(check)
-    print("not up to date:" if check else "written:", *(stale or ["none"]))
+    print("outdated:" if check else "written:", *(stale or ["none"]))
     return int(check and bool(stale))
 
 

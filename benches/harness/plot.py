@@ -1,6 +1,6 @@
-"""Pictures for pages: panels of points, and bars; as small SVG files.
+"""Pictures of the pages as small SVG files: panels of points, and bars.
 
-Points are rasterized: text and axes stay text and lines.
+Points are rasterized; text and axes remain vectors.
 """
 
 import re
@@ -16,7 +16,7 @@ MARKERS = "osD^v*P<X>"
 
 
 def save(pictures, folder=FOLDER):
-    """Writes pictures, which ``pictures()`` yields as name, title and figure."""
+    """Write the pictures that ``pictures()`` yields as name, title and figure."""
     with house_style():
         for name, title, figure in pictures():
             folder.mkdir(parents=True, exist_ok=True)
@@ -26,7 +26,7 @@ def save(pictures, folder=FOLDER):
 
 
 def smaller(svg):
-    """The picture without names of groups, empty turns and spaces, and with its font named once."""
+    """Return the picture without names of groups, zero rotations and repeated fonts."""
     fonts = "font-family: 'DejaVu Sans', 'Verdana', 'Arial', sans-serif"
     svg = svg.replace(f" {fonts};", "").replace("<svg ", f'<svg style="{fonts}" ', 1)
     svg = re.sub(r' transform="rotate\(-0 [^"]*"', "", svg)
@@ -36,7 +36,7 @@ def smaller(svg):
 
 
 def looks(groups):
-    """The color and marker of each label: a color for each group, a marker for each of its own."""
+    """Return the color and marker of each label: a color per group, a marker per member."""
     return {
         label: (f"C{color}", marker)
         for color, group in enumerate(groups)
@@ -45,12 +45,12 @@ def looks(groups):
 
 
 def points(groups, style, x_label, y_label, n_columns=3):
-    """Panels of points on a logarithmic x axis.
+    """Return panels of points with a logarithmic x axis.
 
     Parameters
     ----------
     groups : title -> label -> x and y
-    style : label -> color and marker, in the order of the legend; the first are drawn last
+    style : label -> color and marker, in the order of the legend; the first is drawn on top
     """
     n_lines = ceil(len(groups) / n_columns)
     figure = Figure(figsize=(10, 2.4 * n_lines + 1.2), dpi=72, layout="constrained")
@@ -78,9 +78,9 @@ def points(groups, style, x_label, y_label, n_columns=3):
 
 
 def bars(groups, names, x_label, mark=None):
-    """Horizontal bars, a group for each name; ``groups``: label -> a value for each name or None.
+    """Return horizontal bars, a group for each name.
 
-    ``mark`` is where a vertical line is drawn.
+    ``groups`` maps a label to a value or None for each name. A line is drawn at x = ``mark``.
     """
     figure = Figure(figsize=(7, 0.17 * len(names) * (len(groups) + 1) + 1), layout="constrained")
     ax = figure.subplots()

@@ -1,9 +1,8 @@
-"""The record of a subject: a small table of CSV under a head that says where, when and of what.
+"""The record of a subject: a small CSV table with a head.
 
-A row is a program on a task. Its measures are the medians of the runs, unless the subject
-summarizes them otherwise; ``at`` is the letter of the line of the head with the machine, the
-sources, the day and the versions. A row that is measured again replaces the old one, so that a
-record need not be made in one run.
+A row has the measures of a program on a task: the medians of its runs, unless the subject
+summarizes them differently. Its column ``at`` is the letter of a line in the head with machine,
+source, date and versions. A new measurement replaces the row, so a record can be made in parts.
 """
 
 import csv
@@ -16,18 +15,18 @@ import subprocess
 from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "records"
-#: What a row has beside measures.
+#: The columns that are not measures.
 NAMES = ("task", "program", "at", "runs")
 
 
 def git(*arguments):
-    """What git says about this repository."""
+    """Return the output of git in this repository."""
     command = ["git", "-C", Path(__file__).parents[2], *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def described():
-    """Processor, cores and system in a line."""
+    """Return processor, cores and system in a line."""
     try:
         text = Path("/proc/cpuinfo").read_text()
         model = re.search(r"^model name\s*: (.*)$", text, re.M)[1]
@@ -37,14 +36,14 @@ def described():
 
 
 def load_average():
-    """Of the last minute: where others compete for the cores, times are distorted."""
+    """Return the load of the last minute; a high one means distorted times."""
     return round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None
 
 
 class Record:
     """The rows of a subject, each a dictionary with ``NAMES`` and the measures.
 
-    Measures are numbers, lists of numbers, or texts; what a program did not measure is missing.
+    Measures are numbers, lists of numbers, or texts. A row has only the measures of its program.
     """
 
     def __init__(self, name, title="", folder=FOLDER):
@@ -60,17 +59,17 @@ class Record:
                 self.rows.append(found | names | {"at": where[row["at"]]})
 
     def of(self, task=None, program=None):
-        """The rows of a task or a program that have measures."""
+        """Return the rows of a task, a program or both, without those that failed."""
         wanted = {"task": task, "program": program}
         wanted = {name: value for name, value in wanted.items() if value is not None}
         return [row for row in self.rows if "note" not in row and wanted.items() <= row.items()]
 
     def tasks(self):
-        """The names of all tasks in the order of the record."""
+        """Return the names of all tasks in the order of the record."""
         return list(dict.fromkeys(row["task"] for row in self.rows))
 
     def update(self, rows, order=()):
-        """Replaces rows of the same task and program, and sorts by the pairs of ``order``."""
+        """Replace rows by task and program, and sort them like the pairs of ``order``."""
         known = {(row["task"], row["program"]): row for row in self.rows}
         known |= {(row["task"], row["program"]): row for row in rows}
         ranks = {pair: rank for rank, pair in enumerate(order)}
@@ -79,7 +78,7 @@ class Record:
         )
 
     def write(self):
-        """Writes the table; the lines of its head are numbered by letters."""
+        """Write the table."""
         places = dict.fromkeys(row["at"] for row in self.rows)
         letters = dict(zip(places, string.ascii_letters, strict=False))
         measures = dict.fromkeys(name for row in self.rows for name in row if name not in NAMES)
@@ -94,7 +93,7 @@ class Record:
         self.path.write_text(file.getvalue(), encoding="utf-8")
 
     def circumstances(self, rows=None):
-        """Where and when rows were measured, a sentence for a page."""
+        """Return where and when rows were measured, as a sentence."""
         places = [row["at"].split("; ") for row in (self.rows if rows is None else rows)]
         machines, sources, days, *_ = map(sorted, map(set, zip(*places, strict=False)))
         when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
@@ -102,8 +101,7 @@ class Record:
 
 
 def summarized(runs, summarize):
-    """The rows of runs: for each task and program those of the source and the machine that were
-    measured last."""
+    """Yield the rows of the runs: for each task and program, of its latest source and machine."""
     groups = {}
     for run in runs:
         group = groups.setdefault((run["task"], run["program"]), {})
@@ -121,7 +119,6 @@ def summarized(runs, summarize):
             yield row | {"note": last.get("failed") or f"over {last['over_s']:.0f} s"}
             continue
         values = summarize([run["values"] for run in done])
-        # A run of several rows names them.
         for name, measures in values.pop("rows", {program: values}).items():
             load = {"load": last["load"]} if last["load"] is not None else {}
             yield row | {"program": name} | measures | load
@@ -132,7 +129,7 @@ def state(run):
 
 
 def cell(value):
-    """Six digits of a number, or all before the point; the numbers of a list side by side."""
+    """Return a value with six digits, or as an integer; numbers of a list with spaces between."""
     if isinstance(value, list):
         return " ".join(map(cell, value))
     if not isinstance(value, float):
@@ -141,7 +138,7 @@ def cell(value):
 
 
 def parsed(text):
-    """What a cell holds."""
+    """Return the value of a cell."""
     try:
         values = [int(each) if each.isdigit() else float(each) for each in text.split(" ")]
     except ValueError:

@@ -1,8 +1,8 @@
-"""Runs cases, each in a process of its own, and remembers what they measured.
+"""Run cases, each in its own process, and log their measures.
 
-The measures of a run are a line of JSON in a log that git ignores. What the log has of the same
-case and source (xmtree: the commit; others: the version) is not run again, so that an interrupted
-run goes on. A change of what measures is not seen: pass ``--again`` after one.
+A run is a line of JSON in a log that git ignores. A case is not run again if the log has it with
+the same source (the commit of xmtree, the version of other programs), so an interrupted run can
+continue. The log does not depend on the code of the benches: pass ``--again`` after changing it.
 """
 
 import datetime
@@ -12,8 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,21 +20,21 @@ from harness import data
 from harness.record import described, git, load_average
 
 BENCHES = Path(__file__).parents[1]
-#: Parts of the repository that make a difference to xmtree's figures.
+#: Parts of the repository that determine the figures of xmtree.
 SOURCES = ("rust/src", "python", "Cargo.toml", "Cargo.lock")
-#: A program whose run took more seconds is run once.
+#: A program that takes more seconds is run with one seed only.
 SLOW = 120
 
 
 def spawn(python, module, *arguments, threads=1, limit=None):
-    """Runs a module of the benches and returns what it printed; RuntimeError if it fails."""
+    """Run a module of the benches and return its output; RuntimeError if it fails."""
     path = [str(BENCHES)]
     if python == sys.executable:
         path += filter(None, [os.environ.get("PYTHONPATH")])
     pools = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     environment = os.environ | dict.fromkeys(pools, str(threads))
     environment["PYTHONPATH"] = os.pathsep.join(path)
-    # Where others use the cores, too, busy waiting takes LightGBM from seconds to minutes.
+    # Without this, LightGBM takes minutes instead of seconds when other processes use the cores.
     environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     command = [python, "-m", module, *map(str, arguments)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=limit)
@@ -46,7 +45,7 @@ def spawn(python, module, *arguments, threads=1, limit=None):
 
 @functools.cache
 def source():
-    """The commit of xmtree's sources, marked where they have changed since."""
+    """Return the last commit of xmtree's sources, marked "-dirty" if they have changed since."""
     try:
         commit = git("log", "-1", "--format=%h", "--", *SOURCES)
         return commit + "-dirty" * bool(git("status", "--porcelain", "--", *SOURCES))
@@ -55,30 +54,30 @@ def source():
 
 
 class Environments:
-    """The interpreters that have the programs.
+    """The interpreters with the programs.
 
     Parameters
     ----------
-    pythons : interpreters, asked in this order; this one, which alone has xmtree, comes last
+    pythons : interpreters to search, in this order; this one, which has xmtree, comes last
 
     Attributes
     ----------
-    of : package -> interpreter and version
+    packages : package -> interpreter and version
     """
 
     def __init__(self, pythons=()):
-        self.of = {}
+        self.packages = {}
         for python in dict.fromkeys((*map(str, pythons), sys.executable)):
             if Path(python).is_file():
                 for package, version in json.loads(spawn(python, "harness.child")).items():
-                    self.of.setdefault(package, (python, version))
+                    self.packages.setdefault(package, (python, version))
 
     def python(self, case):
-        return self.of[case.package][0] if case.package else sys.executable
+        return self.packages[case.package][0] if case.package else sys.executable
 
     def source(self, case):
-        """What measures depend on, or None where the program is not installed."""
-        return self.of.get(case.package, (None, None))[1] if case.package else source()
+        """Return the version of the program, or None if it is not installed."""
+        return self.packages.get(case.package, (None, None))[1] if case.package else source()
 
 
 class Log:
@@ -87,7 +86,7 @@ class Log:
     def __init__(self, path):
         self.path = Path(path)
         text = self.path.read_text() if self.path.is_file() else ""
-        # What was being written when the power failed is no line.
+        # The last line is incomplete if writing it was interrupted.
         whole, _, torn = text.rpartition("\n")
         if torn:
             self.path.write_text(whole + "\n" if whole else "")
@@ -100,8 +99,10 @@ class Log:
             file.write(json.dumps(run) + "\n")
 
     def find(self, case, source, limit):
-        """The last run of a case; None where there is none, or it failed, or sources are not those
-        of a commit, or it was ended before the limit."""
+        """Return the last run of a case, or None if it must be run again.
+
+        That is the case if it failed, if sources are not committed, or if its limit was shorter.
+        """
         key = json.loads(json.dumps(case.key() | {"source": source, "machine": described()}))
         found = [run for run in self.runs if key.items() <= run.items()]
         if source.endswith("-dirty") or not found or "failed" in found[-1]:
@@ -110,7 +111,7 @@ class Log:
 
 
 def measured(case, source, python, limit, task=None, folder=None):
-    """The line of a run: its measures, or that it took too long or failed."""
+    """Run a case and return its line: the measures, or that it took too long or failed."""
     now = datetime.datetime.now(datetime.UTC)
     run = case.key() | {"source": source, "machine": described(), "load": load_average()}
     run |= {"date": f"{now:%Y-%m-%d}"}
@@ -129,47 +130,35 @@ def measured(case, source, python, limit, task=None, folder=None):
     return run | found
 
 
-def run_all(cases, log, environments, limit=900, again=False, jobs=1, say=print):
-    """Measures what is not known; returns the runs of all cases that have one."""
-    lock = threading.Lock()
-
+def run_all(cases, log, environments, limit=900, again=False, say=print):
+    """Run the cases that the log does not have; return the runs of all cases."""
+    runs = []
     with tempfile.TemporaryDirectory() as folder:
 
         @functools.cache
         def files(name, rows):
-            """A task that programs read, and its folder."""
+            """Return a task and the folder with the files that programs read."""
             path = Path(folder) / f"{name}-{rows}"
             task = data.load(name, rows).shuffled()
             task.write(path)
             return task, path
 
-        def run(case):
+        for case in cases:
             source = environments.source(case)
             if source is None:
-                return None
-            known = None if again else log.find(case, source, limit)
-            if known or (case.adapter and case.seed and is_slow(case, source)):
-                return known
-            task, path = None, None
-            if case.adapter:
-                with lock:
-                    task, path = files(case.task, case.rows)
-            found = measured(case, source, environments.python(case), limit, task, path)
-            with lock:
+                continue
+            found = None if again else log.find(case, source, limit)
+            if not found and case.adapter and case.seed:
+                first = log.find(replace(case, seed=0), source, limit)
+                if first is None or "over_s" in first or first["seconds"] > SLOW:
+                    continue
+            if not found:
+                task, path = files(case.task, case.rows) if case.adapter else (None, None)
+                found = measured(case, source, environments.python(case), limit, task, path)
                 log.add(found)
-            say(f"{case}: {outcome(found)}")
-            return found
-
-        def is_slow(case, source):
-            first = log.find(case.of_seed(0), source, limit)
-            return first is None or "over_s" in first or first["seconds"] > SLOW
-
-        with ThreadPoolExecutor(jobs) as pool:
-            try:
-                return [found for found in pool.map(run, cases) if found]
-            except KeyboardInterrupt:
-                pool.shutdown(cancel_futures=True)
-                raise
+                say(f"{case}: {outcome(found)}")
+            runs.append(found)
+    return runs
 
 
 def outcome(run):

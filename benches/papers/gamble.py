@@ -10,7 +10,7 @@ from scipy.stats import binomtest, chi2
 from xmtree import ActiveGamble, GambleClassifier, SAMMEClassifier
 
 SLOW = "rate 0.1 (a variation)"
-#: Rows to train on and to test on, in the paper, where the set has no official split.
+#: Training and test rows in the paper, for sets without an official split.
 SIZES = {"glass": (113, 101), "vehicle": (422, 422), "splice": (2860, 316)}
 #: Lowest error in % within 1000 rounds (Table 2, "target error rate").
 LOWEST = {
@@ -24,9 +24,10 @@ LOWEST = {
     "pendigits": 4.71,
 }
 CAUSES = {
-    "satimage": "At rate 0.1, a variation that the paper does not name, it is reached.",
-    "soybean-large": "The rows are one-hot here and their gaps are zeros; with categories and gaps "
-    "rate 0.1 reached 5.3 (docs/experiments/gamble.md). The paper does not say how it coded them.",
+    "satimage": "It is reached at rate 0.1, a variation that the paper does not have.",
+    "soybean-large": "The rows are one-hot encoded here and missing values are zeros. With "
+    "categories and missing values, rate 0.1 reached 5.3 (docs/experiments/gamble.md). The paper "
+    "does not give its encoding.",
 }
 MODES = {
     PAPER: GambleClassifier.PAPER,
@@ -46,31 +47,31 @@ def samme():
 
 
 def staged_errors(model, X, y):
-    """Test errors in % after each round."""
+    """Return test errors in % after each round."""
     return np.array([100 * np.mean(labels != y) for labels in model.staged_predict(X)])
 
 
 def after(errors, rounds):
-    """The errors after each number of rounds, or the last where they are fewer."""
+    """Return the errors after each number of rounds, or the last if there are fewer."""
     return [float(errors[min(n, len(errors)) - 1]) for n in rounds]
 
 
 def split(name, seed, rows):
-    """The official split; else the seed's, of the paper's sizes."""
+    """Return the official split, or a random one with the paper's sizes."""
     if name not in SIZES:
         return data.table(name, rows)
     return data.splits(name, seed + 1, None if rows else SIZES[name], rows)[seed]
 
 
 def table(settings, seed, rows, name):
-    """The lowest error of all rounds."""
+    """Return the lowest error of all rounds."""
     task = split(name, seed, rows)
     model = gamble(settings, seed).fit(task.X, task.y)
     return {"lowest": float(staged_errors(model, task.X_test, task.y_test).min())}
 
 
 def of_table(name):
-    of = "{}, {} + {} rows".format(name, *SIZES[name]) if name in SIZES else ""
+    data_set = "{}, {} + {} rows".format(name, *SIZES[name]) if name in SIZES else ""
     line = "Table 2", "lowest error %", "lowest", LOWEST[name], CAUSES.get(name, "")
     return Item(
         f"gamble-{name}",
@@ -78,7 +79,7 @@ def of_table(name):
         (name,),
         partial(table, name=name),
         MODES,
-        (AtMost(*line, data=of),),
+        (AtMost(*line, data=data_set),),
         seeds=10 if name in SIZES else 3,
         note="The lowest error is that of the best round on the test rows, as in the paper.",
         section="Lowest error within 1000 rounds (default: within its 200)",
@@ -87,7 +88,7 @@ def of_table(name):
 
 
 def against_samme(settings, seed, rows):
-    """Wins over SAMME after 10, 100 and 1000 rounds on the eight sets."""
+    """Return wins over SAMME after 10, 100 and 1000 rounds on the eight sets."""
     wins = losses = 0
     for name in LOWEST:
         task = split(name, seed, rows)
@@ -106,7 +107,7 @@ def against_samme(settings, seed, rows):
 
 
 def leaves(settings, seed, rows):
-    """Errors of trees of several sizes on pendigits."""
+    """Return errors of trees of several sizes on pendigits."""
     task = split("pendigits", seed, rows)
     found = {}
     for n in (2, 10, 12, 14):
@@ -118,32 +119,32 @@ def leaves(settings, seed, rows):
 
 
 def spheres(n, n_classes, seed):
-    """Shells of a ten-dimensional Gaussian of equal mass (section 5.3 of the paper)."""
+    """Return shells of a ten-dimensional Gaussian with equal mass (section 5.3 of the paper)."""
     X = np.random.default_rng(seed).normal(size=(n, 10))
     bounds = chi2.ppf(np.arange(1, n_classes) / n_classes, 10)
     return X, np.searchsorted(bounds, (X**2).sum(axis=1))
 
 
 def concentric(settings, seed, rows):
-    """The spheres of two and of five classes."""
+    """Return errors on the spheres of two and of five classes."""
     found = {}
     for k in (2, 5):
         X, y = spheres(min(1000 * k, rows or 1000 * k), k, 2 * seed)
         X_test, y_test = spheres(rows or 10_000, k, 2 * seed + 1)
-        for of, model in (("", gamble(settings, seed)), ("SAMME ", samme())):
+        for name, model in (("", gamble(settings, seed)), ("SAMME ", samme())):
             model.fit(X, y)
             train, test = staged_errors(model, X, y), staged_errors(model, X_test, y_test)
             wrong = np.flatnonzero(train > 0)
             zero = int(wrong[-1]) + 2 if len(wrong) else 1
             at = min(zero, len(test)) - 1
-            found[f"{of}train {k}"] = after(train, SPHERE_ROUNDS)
-            found[f"{of}test {k}"] = after(test, SPHERE_ROUNDS)
-            found |= {f"{of}zero {k}": zero, f"{of}later {k}": float(test[at] - test[-1])}
+            found[f"{name}train {k}"] = after(train, SPHERE_ROUNDS)
+            found[f"{name}test {k}"] = after(test, SPHERE_ROUNDS)
+            found |= {f"{name}zero {k}": zero, f"{name}later {k}": float(test[at] - test[-1])}
     return found
 
 
 def lead(key, rounds):
-    """SAMME's error less ours."""
+    """Return the function for SAMME's error minus ours."""
     at = SPHERE_ROUNDS.index(rounds)
     return lambda values: values[f"SAMME {key}"][at] - values[key][at]
 
@@ -160,11 +161,11 @@ SAMME = Item(
             "Section 5.1",
             "GAMBLE is better than SAMME: comparisons won less lost",
             lambda values: values["wins"] - values["losses"],
-            cause="Trees of 511 leaves win, 22 to 2 in an earlier run, those of 15 do not "
-            "(docs/experiments/gamble.md); why they did in the paper is not known.",
+            cause="Trees of 511 leaves win, 22 to 2 in an earlier run, but trees of 15 leaves do "
+            "not (docs/experiments/gamble.md). The paper's result is unexplained.",
         ),
     ),
-    note="Glass, vehicle and splice in the paper's sizes, split by the seed.",
+    note="Glass, vehicle and splice have random splits with the paper's sizes.",
 )
 SIZE_OF_TREES = Item(
     "gamble-leaves",
@@ -232,21 +233,21 @@ ACTIVE = {
     "satimage": (11.3, 220, 362, 6066),
     "pendigits": (3.92, 340, 1698, 10043),
 }
-#: Where training on all rows in this mode does not reach the target either.
+#: Sets on which training on all rows in this mode misses the target too.
 ACTIVE_CAUSES = dict.fromkeys(
     ("satimage", "soybean-large"),
-    "Batch with all rows does not reach the target in this mode either (table above).",
+    "Training on all rows misses the target in this mode too (table above).",
 )
-#: Sets of many rows.
+#: Sets with many rows.
 LARGE = ("pendigits", "satimage", "splice")
-#: Rows chosen at most, and of random ones, which come forty at a time where rows are many.
+#: Most rows chosen by margin, and at random.
 MOST, MOST_RANDOM = 400, 2600
 #: Rows chosen at random first.
 N_FIRST = 20
 
 
 def committee(estimator, seed, selection, n_per_round, most):
-    """What chooses so many rows in the end."""
+    """Return an active learner that chooses ``most`` rows."""
     return ActiveGamble(
         estimator=estimator,
         n_initial=N_FIRST,
@@ -259,13 +260,13 @@ def committee(estimator, seed, selection, n_per_round, most):
 
 
 def curve(model, task):
-    """Sizes, and errors in %."""
+    """Return numbers of rows and errors in %."""
     found = model.fit(task.X, task.y, X_val=task.X_test, y_val=task.y_test).learning_curve_
     return np.asarray(found.n_samples), 100 * np.asarray(found.validation_error)
 
 
 def reached(sizes, errors, target, n):
-    """Rows at which the error is first at the target; all rows of the set where it never is."""
+    """Return the rows at which the error first reaches the target, or else all ``n`` rows."""
     at = np.flatnonzero(errors <= target)
     return int(sizes[at[0]]) if len(at) else n
 
@@ -279,7 +280,7 @@ def active(settings, seed, rows, name):
     random = curve(committee(estimator, seed, "random", step, min(MOST_RANDOM, n)), task)
     _, batch_seconds = cpu_seconds(gamble(settings, seed).fit, task.X, task.y)
     needed = reached(*chosen, target, n)
-    # Without the errors of its rounds.
+    # Timed without computing the errors of its rounds.
     again = committee(estimator, seed, "margin", 10, min(needed, MOST))
     return {
         "needed": needed,
@@ -298,7 +299,7 @@ def of_active(name):
         f"{name}: rows that Active GAMBLE takes to the target of {LOWEST[name]} %",
         (name,),
         partial(active, name=name),
-        # A round of the paper's 1000 trees is learned for each ten rows: a tenth of them here.
+        # The paper trains 1000 trees for every ten rows; here 100, to keep the run short.
         {PAPER: GambleClassifier.PAPER | {"n_estimators": 100}, DEFAULT: {}},
         (
             AtMost("Table 2", "rows to the target, Active", "needed", needed, cause),
@@ -313,15 +314,15 @@ def of_active(name):
                 "processor time, Active up to the target over Batch",
                 "ratio",
                 f"{min(ratios):.2f} to {max(ratios):.2f}",
-                "The paper's programs ran on another machine, and how they train the committee of "
-                "a round is not told.",
+                "The paper's programs ran on another machine, and the paper does not describe the "
+                "training of a round's committee.",
                 ranged=True,
             ),
         ),
         seeds=3 if name in LARGE else 5,
-        note=f"Ten rows a round up to {MOST} of Active, up to {MOST_RANDOM} of Random; a committee "
-        "of the paper's mode has 100 trees, not 1000, to keep the run short. A seed that never "
-        "reaches the target counts with all rows of the set.",
+        note=f"Each round adds ten rows, up to {MOST} for Active and {MOST_RANDOM} for Random. A "
+        "committee has 100 trees in the paper's mode, not 1000, to keep the run short. A seed that "
+        "never reaches the target counts with all rows of the set.",
         section="Rows that Active GAMBLE takes to the error of Table 2",
         data=name,
     )

@@ -25,10 +25,10 @@ DEPTHS = {
     "delicious-200k": 46,
     "amazon-670k": 25,
 }
-#: The first three had trees of up to 64,000 or 32,000 nodes; with 8,000 they are as deep as those
-#: of Table 6. Arities are Table 6's, Section 5 re-ranks the last set. Steps were tuned: that of
-#: bibtex is the best on held-out rows, where on delicious 0.1 to 0.3 were equal.
+#: With 8,000 nodes trees are as deep as in Table 6, with the paper's 32,000 or 64,000 deeper.
 LARGE = {"max_nodes": 8000}
+#: Settings per data set: arities of Table 6, and re-ranking of the last set as in Section 5. The
+#: learning rate of bibtex is the best on held-out rows; on delicious 0.1 to 0.3 were equal.
 OWN = {
     "bibtex": LARGE | {"learning_rate": 0.3},
     "delicious": LARGE,
@@ -37,19 +37,19 @@ OWN = {
     "delicious-200k": {"arity": 2},
     "amazon-670k": {"arity": 2, "beta": 0.8},
 }
-#: Where the depth is said to be at most twice log_M K (Figure 2), elsewhere three times.
+#: Sets with a depth of at most 2 log_M K (Figure 2); the others have at most 3 log_M K.
 TWICE = ("delicious", "amazoncat-13k", "wiki10-31k", "amazon-670k")
 SHORT_ROWS = (
-    "Where rows are short, 1 / (1 + exp(gamma / 2 * distance^2)) is nearly 1/2 for every label at "
+    "If rows are short, 1 / (1 + exp(gamma / 2 * distance^2)) is nearly 1/2 for every label at "
     "gamma = 1e-4."
 )
 DEEPER = {"delicious": "The paper's own 10 levels (Table 6) are 2.01 log_4 983."}
-#: What is known of differences in Table 2 where the split is the paper's.
+#: Causes of differences in Table 2 on the paper's split.
 OTHER_ARITY = {
-    "delicious": "With M = 2 the same settings have the paper's figures within "
-    "0.2: they were not tuned to this M.",
+    "delicious": "With M = 2 the same settings have the paper's figures within 0.2. They were not "
+    "tuned for this M.",
 }
-#: P@1 of the best other ensemble of trees, where the paper's is above it (Table 2).
+#: P@1 of the best other ensemble of trees, on sets where the paper's is higher (Table 2).
 OTHERS = {"delicious": 70.26, "mediamill": 85.86, "amazoncat-13k": 93.11, "amazon-670k": 39.46}
 #: P@1, P@5 (Table 2), PSP@1 (Tables 4 and 9).
 TABLE = {
@@ -64,18 +64,18 @@ TABLE = {
 #: us a prediction (Tables 1 and 7), s of training (Table 8).
 TIMES = {"bibtex": ("13", "9.48"), "delicious": ("14", "21.74")}
 SPLIT = {
-    "bibtex": "The split of the rows is not the paper's; the authors' own program with twenty "
-    "binary trees reaches 59.9 / 35.7 / 26.2 on it.",
+    "bibtex": "The split of the rows is not the paper's. On this one, the authors' own program "
+    "with twenty binary trees reaches 59.9 / 35.7 / 26.2.",
 }
 
 
 def own(name):
-    """The paper's settings for a data set."""
+    """Return the paper's settings for a data set."""
     return LdSMClassifier.PAPER | OWN.get(name, {})
 
 
 def modes(name):
-    """Those with the paper's M, with the other one, and the default."""
+    """Return settings with the paper's M, with the other M, and the default."""
     settings = own(name)
     arities = settings["arity"], 6 - settings["arity"]
     return {f"{PAPER}, M = {m}": settings | {"arity": m} for m in arities} | {DEFAULT: {}}
@@ -86,35 +86,36 @@ def ldsm(settings, seed, **more):
 
 
 def measures(task, model):
-    """P@1, P@5, and PSP@1 with propensities of either part, in %."""
+    """Return P@1, P@5, and PSP@1 with propensities of either part, in %."""
     best, _ = model.predict_topk(task.X_test, 5)
     p = precision_at_k(task.y_test, best, [1, 5], empty="skip")
     usual = propensities(task.y)
-    of_test = of_rows(usual, task)
-    psp = [psp_at_k(task.y_test, best, known, [1], empty="skip")[0] for known in (usual, of_test)]
+    evaluated = of_test_part(usual, task)
+    psp = [psp_at_k(task.y_test, best, known, [1], empty="skip")[0] for known in (usual, evaluated)]
     names = "P@1", "P@5", "PSP@1", "PSP@1 of the test part"
     return dict(zip(names, (100 * np.concatenate([p, psp])).tolist(), strict=True))
 
 
-def of_rows(usual, task):
-    """The propensities with the number of evaluated rows in the place of those of training.
+def of_test_part(usual, task):
+    """Return the propensities with N the number of test rows instead of training rows.
 
-    C = (ln N - 1)(B + 1)^A is a factor of 1 / p - 1.
+    N occurs in C = (ln N - 1)(B + 1)^A, a factor of 1 / p - 1.
     """
     evaluated, trained = (log(part.shape[0]) - 1 for part in (task.y_test, task.y))
     return 1 / (1 + (1 / usual - 1) * evaluated / trained)
 
 
 def deepest(model):
-    """Levels of the deepest tree."""
+    """Return the number of levels of the deepest tree."""
     return int(max(tree.depth.max() for tree in model.trees_))
 
 
 def table(settings, seed, rows, name):
-    """Measures and depths after several numbers of trees; without scorers trees are added."""
+    """Return measures and depths by the number of trees."""
     task = data.load(name, rows)
     model = ldsm(settings, seed)
     last = model.n_estimators
+    # Without scorers, trees are added to the ensemble instead of training it again.
     model.set_params(warm_start=model.scorers == "none")
     whole, first = {}, []
     for count in TREES:
@@ -134,21 +135,21 @@ def table(settings, seed, rows, name):
 def of_table(name):
     p1, p5, psp = TABLE[name]
     cause = SPLIT.get(name, "")
-    of_p = cause or OTHER_ARITY.get(name, "")
+    p_cause = cause or OTHER_ARITY.get(name, "")
     what = "PSP@1 %, propensities with N of the test part"
     lines = [
-        Line("Table 2", "P@1 %", "P@1", p1, of_p),
-        Line("Table 2", "P@5 %", "P@5", p5, of_p),
+        Line("Table 2", "P@1 %", "P@1", p1, p_cause),
+        Line("Table 2", "P@5 %", "P@5", p5, p_cause),
         Line("Tables 4, 9", what, "PSP@1 of the test part", psp, cause),
     ]
     if name in OTHERS:
         best = OTHERS[name]
         what = f"P@1 above the best of the other trees, {best} %"
         lines.append(Claim("Table 2", what, lambda values: values["P@1"] - best))
-    told = ", ".join(map(str, TREES))
+    numbers = ", ".join(map(str, TREES))
     times = 2 if name in TWICE else 3
     lines += [
-        Line("Figures 3, 4, 6", f"P@1 % with {told} trees", "P@1 by trees", "(plot)"),
+        Line("Figures 3, 4, 6", f"P@1 % with {numbers} trees", "P@1 by trees", "(plot)"),
         Claim("Figure 3", "the first ten trees gain more P@1 than the next forty, by", "early"),
         Claim(
             "Section 5",
@@ -172,16 +173,16 @@ def of_table(name):
         partial(table, name=name),
         modes(name),
         tuple(lines),
-        note="The paper tuned step, lambdas, M and nodes for each set, and names M and the depth "
-        "(Table 6). Here step and lambdas were chosen on held-out rows, nodes by this depth "
-        "(docs/experiments/ldsm.md). Rows without labels are left out.",
+        note="The paper tuned learning rate, lambdas, M and nodes for each set, and gives M and "
+        "depth (Table 6). Here learning rate and lambdas were chosen on held-out rows, nodes by "
+        "this depth (docs/experiments/ldsm.md). Rows without labels are left out.",
         section="Fifty trees alone, 20 epochs (default: ten trees with scorers)",
         data=name,
     )
 
 
 def by_nodes(settings, seed, rows, name):
-    """P@1 and depth by the number of nodes."""
+    """Return P@1 and depth by the number of nodes."""
     task = data.load(name, rows)
     first, depths = [], []
     for most in MAX_NODES:
@@ -194,10 +195,10 @@ def by_nodes(settings, seed, rows, name):
 
 
 def of_nodes(name):
-    told = ", ".join(f"{n:,}" for n in MAX_NODES)
+    numbers = ", ".join(f"{n:,}" for n in MAX_NODES)
     return Item(
         f"ldsm-nodes-{name}",
-        f"{name}: {N_CURVE} trees of up to {told} nodes",
+        f"{name}: {N_CURVE} trees of up to {numbers} nodes",
         (name,),
         partial(by_nodes, name=name),
         modes(name),
@@ -210,20 +211,20 @@ def of_nodes(name):
                 "but by less than 3 points",
                 lambda values: 3 - values["growth"],
                 cause="The curve begins at 100 nodes here, where a tree has fewer leaves than "
-                "there are labels; from 1,000 nodes on it rises by less than 2 points.",
+                "labels. From 1,000 nodes on it rises by less than 2 points.",
             ),
             Claim(
                 "Section 5", "f = 80 times the nodes give less than 2 log_M f more levels", "flat"
             ),
         ),
         seeds=2,
-        section=f"{N_CURVE} trees of up to {told} nodes",
+        section=f"{N_CURVE} trees of up to {numbers} nodes",
         data=name,
     )
 
 
 def by_epochs(settings, seed, rows, name):
-    """P@1 lost with few epochs, and the processor time of many over that of few."""
+    """Return the P@1 lost with few epochs, and the speedup over many."""
     task = data.load(name, rows)
     first, seconds = [], []
     for most in EPOCHS:
@@ -251,7 +252,7 @@ def of_epochs(name):
 
 
 def objective(settings, seed, rows):
-    """J after the first epoch and after the last, at the root and below it."""
+    """Return J after the first and the last epoch, at the root and below it."""
     task = data.load("delicious", rows)
     tree = ldsm(settings, seed).fit(task.X, task.y).trees_[0]
     inner = tree.children[:, 0] >= 0
@@ -266,7 +267,7 @@ def objective(settings, seed, rows):
     }
 
 
-# One tree whose nodes have all epochs, over all of their examples. That of the paper has 20 levels.
+#: One tree whose nodes run all epochs over all of their examples.
 TREE = {"n_estimators": 1, "n_epochs": 20, "max_updates": None, "keep_statistics": True}
 OBJECTIVE = Item(
     "ldsm-objective",
@@ -283,8 +284,8 @@ OBJECTIVE = Item(
             "Figure 1",
             "the root's running J ends above the mean of the nodes below, by",
             "root",
-            cause="The running J has the first passes in it, in which nodes of few rows know "
-            "little; once they are trained the statement holds.",
+            cause="The running J includes the first passes, in which nodes with few rows have "
+            "hardly learned. For trained nodes the statement holds.",
         ),
         Claim("Figure 1", "the same of J measured after training, by", "trained root"),
         Claim("Figure 1", "J falls faster below the root, by", "faster"),
@@ -294,7 +295,7 @@ OBJECTIVE = Item(
 
 
 def rerank(settings, seed, rows, name):
-    """Measures with re-ranking less those without, of the same trees, and the times' ratio."""
+    """Return how much re-ranking changes measures and prediction time."""
     task = data.load(name, rows)
     seconds, found = [], []
     for beta in (1.0, 0.8):
@@ -329,14 +330,14 @@ def of_rerank(name):
             Line("Section 5", "longer prediction, %", "slower", "about 50 (Amazon-670k)"),
         ),
         seeds=1 if name == "wordnet-hypernyms" else 3,
-        note="The paper re-ranks Amazon-670k (M = 2, 2,000 nodes); these sets stand for it.",
+        note="The paper re-ranks Amazon-670k (M = 2, 2,000 nodes), which these sets replace.",
         section="Re-ranking with beta = 0.8, gamma = 1e-4, ten trees",
         data=name,
     )
 
 
 def times(settings, seed, rows, name):
-    """Processor times on one thread."""
+    """Return processor times on one thread."""
     task = data.load(name, rows)
     model = ldsm(settings, seed)
     training = cpu_seconds(model.fit, task.X, task.y)[1]

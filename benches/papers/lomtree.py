@@ -15,11 +15,11 @@ from xmtree import FilterTreeClassifier, LOMTreeClassifier, OAAClassifier, Rando
 STEPS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 #: The paper's grid has {1, 2, 4, 8, 16, 32, 64} k - 1 nodes and R_S in {4, 8, ..., 256}.
 NODES, RESISTANCES = (1, 4, 16, 64), (4, 256)
-#: Numbers of passes that are tried; the paper has "up to 20".
+#: Numbers of passes that are tried; the paper says "up to 20".
 PASSES = (1, 3, 10, 20)
-#: No leaf is ever that much more mixed than another is large.
+#: A swap resistance that no leaf reaches.
 NO_SWAPS = 1e12
-#: Data sets and their classes, those of the paper first.
+#: Data sets and their numbers of classes, those of the paper first.
 CLASSES = {
     "isolet": 26,
     "sector": 105,
@@ -43,7 +43,7 @@ TABLE = {
     "imagenet": "90.17 ± 0.05",
     "odp": "93.46 ± 0.12",
 }
-#: The two label trees and one-against-all with the arithmetic of the authors' program.
+#: The arithmetic of the authors' program, for the label trees and one-against-all.
 AS_VW = {"optimizer": "nag", "scaling": "none", "scale_weights": False, "loss": "squared"}
 LEARNERS = {
     "LOMtree": (LOMTreeClassifier, LOMTreeClassifier.PAPER),
@@ -52,18 +52,18 @@ LEARNERS = {
     "filter tree, random order": (FilterTreeClassifier, AS_VW | {"label_order": "random"}),
     "OAA": (OAAClassifier, AS_VW),
 }
-#: Why hypothesis 2 does not hold: docs/experiments/lomtree.md has the measurements.
+#: Causes where hypothesis 2 does not hold, with measurements in docs/experiments/lomtree.md.
 CAUSES = {
-    "satimage": "The loss, Vowpal Wabbit's: with the squared or the logistic one LOMtree has 18.9 "
-    "or 18.8 %, ahead of the fixed trees.",
-    "news20-bydate": "There is nothing to win: fixed trees have 24.0 to 26.0 % in any order of the "
-    "20 labels, LOMtree's own among them. It pays for routers that learn while labels still move.",
-    "banking77": "The labels are in alphabetical order, which the filter tree is given and which "
-    "puts like intents together; in LOMtree's order it has 16.9 %, in random ones 20.",
-    "naics2017-index": "Its labels are industry codes in their order, which the filter tree is "
-    "given; in random order it has 38.8 % by default (docs/experiments/label-trees.md).",
+    "satimage": "The cause is the loss, which is Vowpal Wabbit's. With the squared or logistic "
+    "loss LOMtree has 18.9 or 18.8 %, ahead of the fixed trees.",
+    "news20-bydate": "The order of the 20 labels hardly matters: fixed trees have 24.0 to 26.0 % "
+    "in any order, also in LOMtree's. Its routers pay for learning while labels still move.",
+    "banking77": "The filter tree has the labels in alphabetical order, in which similar intents "
+    "are neighbors. It has 16.9 % in LOMtree's order and 20 % in random ones.",
+    "naics2017-index": "The filter tree has the labels in their order, which are industry codes. "
+    "In random order it has 38.8 % by default (docs/experiments/label-trees.md).",
 }
-#: Learners with which one-against-all is compared.
+#: Settings of the comparison with one-against-all.
 TREE_AND_OAA = {
     PAPER: {"tree": LOMTreeClassifier.PAPER, "oaa": AS_VW},
     DEFAULT: {"tree": {}, "oaa": {}},
@@ -75,7 +75,7 @@ def error(model, task):
 
 
 def size(model):
-    """Bytes of the model's file."""
+    """Return the bytes of the model's file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
         model.save(path)
@@ -83,7 +83,7 @@ def size(model):
 
 
 def wrong(model, task, labels):
-    """Errors on the test rows after each of ``PASSES`` over the rows in one order."""
+    """Return test errors after each of ``PASSES`` over the rows in a fixed order."""
     errors = []
     for done in range(1, max(PASSES) + 1):
         model.partial_fit(task.X, task.y, classes=labels)
@@ -93,7 +93,7 @@ def wrong(model, task, labels):
 
 
 def grid(learner):
-    """The settings that are tried."""
+    """Return the settings that are tried."""
     if learner != "LOMtree":
         return [{"learning_rate": step} for step in STEPS]
     return [
@@ -103,7 +103,7 @@ def grid(learner):
 
 
 def tuned(learner, task, seed):
-    """Test error of the settings that are best on a tenth of the rows to train on."""
+    """Return the test error of the settings that are best on a tenth of the training rows."""
     make, settings = LEARNERS[learner]
     X, y = task.X, task.y
     labels = np.unique(y)
@@ -122,7 +122,7 @@ def tuned(learner, task, seed):
 
 
 def table(settings, seed, rows, name):
-    """Errors of all learners, tuned as in the paper or by default."""
+    """Return errors of all learners, tuned as in the paper or by default."""
     task = data.load(name, rows)
     order = np.random.default_rng(seed).permutation(len(task.y))
     task = data.Task(task.X[order], task.y[order], task.X_test, task.y_test)
@@ -146,7 +146,7 @@ def of_table(name):
     }
     return Item(
         f"lomtree-{name}",
-        f"{name}, {CLASSES[name]:,} classes: LOMtree beside the other trees",
+        f"{name}, {CLASSES[name]:,} classes: LOMtree and the other trees",
         (name,),
         partial(table, name=name),
         {PAPER: {"tuned": True}, DEFAULT: {"tuned": False}},
@@ -170,16 +170,16 @@ def of_table(name):
             ),
         ),
         seeds={"news20-bydate": 2, "naics2017-index": 2, "omniglot": 1}.get(name, 3),
-        note=f"In the paper's mode each learner is tuned on a tenth of the rows to train on: steps "
-        f"{STEPS}, passes {PASSES}, for LOMtree nodes {NODES} times the classes and R_S "
+        note=f"In the paper's mode each learner is tuned on a tenth of the training rows: learning "
+        f"rates {STEPS}, passes {PASSES}, and for LOMtree nodes {NODES} times the classes and R_S "
         f"{RESISTANCES}, a part of the paper's grid.",
-        section="LOMtree beside the other trees",
+        section="LOMtree and the other trees",
         data=name,
     )
 
 
 def swaps(settings, seed, rows):
-    """How much swaps lower the error with T = k - 1 nodes."""
+    """Return how much swaps lower the error with T = k - 1 nodes."""
     found = {}
     for name in OURS:
         task = data.load(name, rows)
@@ -204,7 +204,7 @@ SWAPS = Item(
 
 
 def same_budget(settings, seed, rows):
-    """Accuracy of LOMtree with one regressor a class, less one-against-all's in the same time."""
+    """Return how much more accurate LOMtree is than one-against-all in the same time."""
     found = {}
     one_pass = {"n_passes": 1, "random_state": seed, "n_jobs": 1}
     for name in OURS:
@@ -232,8 +232,8 @@ SAME_BUDGET = Item(
                 "LOMtree is ahead by",
                 name,
                 data=name,
-                cause="One-against-all is vectorized here: in the same time it sees a quarter of "
-                "the rows (Table 2), not a thirteenth as in the paper on aloi.",
+                cause="One-against-all is vectorized here. In the same time it sees a quarter of "
+                "the rows (Table 2), in the paper a thirteenth (aloi).",
             )
             for name in ("naics2017-index", "omniglot")
         ),
@@ -243,12 +243,12 @@ SAME_BUDGET = Item(
             lambda values: values["omniglot"] - values["letter"],
         ),
     ),
-    note="One pass; the rows of one-against-all are a random part, by the processor's time.",
+    note="One pass. One-against-all learns as many random rows as take the same processor time.",
 )
 
 
 def times(settings, seed, rows):
-    """Times of training and of prediction of one-against-all over LOMtree's."""
+    """Return times of one-against-all relative to LOMtree's."""
     found = {"ratios": []}
     for name in OURS:
         task = data.load(name, rows)
@@ -257,12 +257,12 @@ def times(settings, seed, rows):
             model = make(**settings[what], n_passes=1, random_state=seed, n_jobs=1)
             _, training = cpu_seconds(model.fit, task.X, task.y)
             model.predict(task.X_test[:10])
-            thrice = map(model.predict, repeat(task.X_test, 3))
-            seconds[what] = training, cpu_seconds(list, thrice)[1]
+            predictions = map(model.predict, repeat(task.X_test, 3))
+            seconds[what] = training, cpu_seconds(list, predictions)[1]
         training, predicting = (seconds["oaa"][i] / max(seconds["tree"][i], 1e-9) for i in (0, 1))
         found[f"{name} training"] = training
         found["ratios"].append(log2(predicting))
-    # Least squares of log2 of the ratio against log2 of the classes.
+    # Slope of log2 of the ratio against log2 of the number of classes, by least squares.
     logs = [log2(CLASSES[name]) for name in OURS]
     found["slope"] = float(np.polyfit(logs, found["ratios"], 1)[0])
     return found

@@ -9,28 +9,28 @@ from papers.lomtree import AS_VW, error, size
 from papers.statements import DEFAULT, PAPER, Claim, Item, Line
 from xmtree import LOMTreeClassifier, OAAClassifier, RecallTreeClassifier
 
-#: The next-word task, by the rows of the largest run.
+#: The next-word task.
 TEXT = "next-word-1"
 #: Examples of the next-word task; the paper has 10^8.
 N_TRAIN, N_TEST = 100_000, 20_000
-#: Examples learned where the bound is tried.
+#: Training examples of the recall bound.
 N_BOUND = 200_000
-#: Examples after which the progressive error is told.
+#: Numbers of examples after which the progressive error is reported.
 ORDERED = (10_000, 30_000, 100_000, 300_000)
-#: Candidates of the ablation.
+#: Numbers of candidates that are compared.
 CANDIDATES = (1, 2, 5, 10, 20, 50, 100)
-#: A multiplier with which the bound is the empirical recall.
+#: Multiplier with which the bound equals the empirical recall.
 RECALL_ITSELF = 1e-12
 VW = "as the program (VW)"
 MODES = {PAPER: RecallTreeClassifier.PAPER, DEFAULT: {}, VW: RecallTreeClassifier.VW}
-#: Sets that stand for ALOI's objects, and what it has to test.
+#: ALOI, and the sets that replace it.
 OBJECTS = ("aloi", "letter", "naics2017-index", "omniglot")
 OTHER_DATA = (
-    "The text is another, novels with 26,000 words in place of Wikipedia with 80,000, and its "
-    "examples are hundreds of times fewer."
+    "The text is different: novels with 26,000 words, not Wikipedia with 80,000, and hundreds of "
+    "times fewer examples."
 )
-#: One-against-all with the paper's learner, and with sampled classes as its accelerated one.
-#: Weights of a block of classes are dense at a time, and kept where they are not 0.
+#: One-against-all as in the paper, and its accelerated form, which samples classes. Pruning keeps
+#: the weights sparse.
 OAA = AS_VW | {"loss": "logistic", "learning_rate": 1.0, "prune": 1e-6}
 SAMPLED = OAA | {"n_negatives": 64}
 
@@ -40,7 +40,7 @@ def tree(settings, seed, **more):
 
 
 def next_word(settings, seed, rows):
-    """Recall Tree, LOMtree and sampled one-against-all after one pass."""
+    """Return errors and times of Recall Tree, LOMtree and one-against-all after one pass."""
     task = data.words(N_TRAIN, N_TEST, seed, rows)
     one_pass = {"n_passes": 1}
     models = {
@@ -96,15 +96,15 @@ WORDS = Item(
             "47",
         ),
     ),
-    note="The examples are the first of the text in an order of the seed's, so that test examples "
-    "are of the same novels; the paper divides by articles. In the paper's mode one-against-all "
-    "samples 64 classes an example; by default it has all of them and drops weights below 0.01. "
-    "Both hold their weights sparsely, so a prediction does not take time for every class.",
+    note="The examples are the first of the text in random order, so test examples come from the "
+    "same novels; the paper splits by articles. In the paper's mode one-against-all samples 64 "
+    "classes per example. By default it trains all classes and drops weights below 0.01. Both "
+    "store sparse weights, so a prediction takes less than linear time in the classes.",
 )
 
 
 def in_order(settings, seed, rows):
-    """Progressive errors in the order of the text and in one of the seed's."""
+    """Return progressive errors in the order of the text and in random order."""
     marks = [n for n in ORDERED if rows is None or n <= rows] or [rows]
     X, y = data.next_word(marks[-1])
     labels = np.unique(y)
@@ -142,7 +142,7 @@ ORDER = Item(
 
 
 def candidates(settings, seed, rows, name):
-    """Errors by the number of candidates, with path features and without."""
+    """Return errors by the number of candidates, with path features and without."""
     task = data.load(name, rows)
     stop = {"n_passes": 10, "early_stopping": True}
     k = len(np.unique(task.y))
@@ -153,16 +153,16 @@ def candidates(settings, seed, rows, name):
             model = tree(settings, seed, max_candidates=min(n, k), path_features=kind, **stop)
             found[kind].append(error(model.fit(task.X, task.y), task))
     gains = np.subtract(found["none"], found["all"])
-    # Where all classes are candidates the root has them, and every path ends there.
+    # If all classes are candidates, every path ends at the root, so this number is left out.
     widest = max(i for i, n in enumerate(CANDIDATES) if n < k)
     return found | {"gain": float(gains[widest]), "more": float(gains[widest] - gains[2])}
 
 
 def of_candidates(name):
-    told = ", ".join(map(str, CANDIDATES))
+    numbers = ", ".join(map(str, CANDIDATES))
     return Item(
         f"recall-candidates-{name}",
-        f"{name}: {told} candidates a leaf, with path features and without",
+        f"{name}: {numbers} candidates a leaf, with path features and without",
         (name,),
         partial(candidates, name=name),
         {PAPER: RecallTreeClassifier.PAPER, DEFAULT: {"loss": "logistic"}},
@@ -180,14 +180,14 @@ def of_candidates(name):
             ),
             Claim("Section 4.4", "and that gain exceeds the one of 5 candidates by", "more"),
         ),
-        note="Up to ten passes, ended by a tenth of the rows that is held out, as in the paper.",
+        note="Up to ten passes with early stopping on a tenth of the rows, as in the paper.",
         section="Candidates a leaf, with path features and without",
         data=name,
     )
 
 
 def bound(settings, seed, rows):
-    """Errors with the bound, with the recall itself, and without the rule."""
+    """Return errors with the bound, with the recall itself, and without the rule."""
     task = data.words(N_BOUND, N_TEST, seed, rows)
     found = {}
     for name, multiplier in (("1", 1.0), ("recall", RECALL_ITSELF), ("0", 0.0)):
@@ -216,7 +216,7 @@ BOUND = Item(
 
 
 def space(settings, seed, rows, name):
-    """The file of LOMtree over Recall Tree's, and that over one-against-all's."""
+    """Return the file sizes of LOMtree relative to Recall Tree, and of it relative to OAA."""
     task = data.load(name, rows)
     one_pass = {"n_passes": 1}
     nodes = {"nodes_per_class": 64.0} | one_pass
@@ -249,14 +249,14 @@ def of_space(name):
                 "LOMtree's file (64 nodes a class) over ours",
                 "LOMtree",
                 32.0,
-                "64 times one-against-all against twice is what the paper counts: regressors. Here "
-                "a node stores only the weights that it has met, and only nodes that split do.",
+                "The paper counts regressors: 64 times those of one-against-all, against twice. "
+                "Here only nodes that split store weights, and only for columns they have seen.",
             ),
             Claim(
                 "Section 1",
                 "at most twice the file of one-against-all",
                 lambda values: 2 - values["OAA"],
-                cause="Letter's 26 scorers take 11 kB; what nodes hold beside them is more.",
+                cause="The 26 scorers of letter take 11 kB, less than the nodes' other data.",
             ),
         ),
         section="Size of the files after one pass",

@@ -1,4 +1,4 @@
-"""What the papers state: items that can be run, and lines that are compared."""
+"""Items, which are measured together, and lines, which compare a value with the paper's."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -6,11 +6,11 @@ from math import sqrt
 from statistics import mean, stdev
 from typing import Any
 
-#: Values of a run by their names: numbers, or lists of numbers where a figure has a curve.
+#: Values of a run by name: numbers, or lists of numbers for a curve.
 Values = Mapping[str, Any]
-#: The columns that nearly every item has.
+#: Columns of nearly every item.
 PAPER, DEFAULT = "paper's mode", "default"
-#: Smaller differences are those of the digits that the papers print.
+#: Relative differences below this come from the rounding of the papers.
 ROUNDED = 0.005
 
 
@@ -21,7 +21,7 @@ class Found:
     Attributes
     ----------
     mean : a number, or one for each point of a curve
-    error : standard error of the mean, of a curve the largest; None of a single seed
+    error : standard error of the mean, for a curve the largest; None with a single seed
     """
 
     mean: Any
@@ -37,27 +37,23 @@ class Found:
         return cls(mean(values), error)
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """What the page says of a line in a few words, and whether ours differs from the paper."""
-
-    text: str
-    differs: bool = False
+#: Verdicts without a difference from the paper.
+SAME = ("agrees", "reached", "holds", "holds (one seed)", "undecided", "no difference")
 
 
 @dataclass(frozen=True)
 class Line:
-    """A figure or a statement of a paper, and what it is in ours.
+    """A value or a statement of a paper, compared with ours.
 
     Attributes
     ----------
     where : table, figure or section
     what : the measure, with its unit
     value : name of a value, or a function of the values of one run
-    paper : the paper's value; a text where it has no number, or one of other data
-    cause : a sentence about the difference; only what is known
-    data : the data set, where an item has several
-    ranged : whether data sets share a row, with the range of their values
+    paper : the paper's value, or a text if it has no number or one of other data
+    cause : a sentence about the cause of a difference, if it is known
+    data : the data set, for an item with several
+    ranged : true if data sets share a row, with the range of their values
     """
 
     where: str
@@ -70,67 +66,65 @@ class Line:
 
     @property
     def key(self) -> str:
-        """Its name in the record."""
+        """Return the line's name in the record."""
         return f"{self.where}: {self.what}" + (f", {self.data}" if self.data else "")
 
     def of(self, values: Values) -> Any:
         return values[self.value] if isinstance(self.value, str) else self.value(values)
 
-    def verdict(self, found: Found) -> Verdict:
-        """Whether ours, in the paper's mode, is the paper's value."""
+    def verdict(self, found: Found) -> str:
+        """Return the verdict about our value in the paper's mode; empty without a number."""
         if isinstance(self.paper, str):
-            return Verdict("", differs=True)
+            return ""
         apart = found.mean - self.paper
         if abs(apart) <= max(2 * (found.error or 0.0), ROUNDED * abs(self.paper)):
-            return Verdict("agrees")
-        return Verdict(f"{apart:+.1f}", differs=True)
+            return "agrees"
+        return f"{apart:+.1f}"
 
 
 @dataclass(frozen=True)
 class AtMost(Line):
-    """A figure that is to be reached: an error, or a number of examples."""
+    """An upper limit: an error, or a number of examples."""
 
-    def verdict(self, found: Found) -> Verdict:
+    def verdict(self, found: Found) -> str:
         assert not isinstance(self.paper, str)
         apart = found.mean - self.paper
         if apart <= 0:
-            return Verdict("reached")
-        return Verdict(
-            f"missed by {apart:,.0f}" if apart >= 100 else f"missed by {apart:.3g}", True
-        )
+            return "reached"
+        return f"missed by {apart:,.0f}" if apart >= 100 else f"missed by {apart:.3g}"
 
 
 @dataclass(frozen=True)
 class Claim(Line):
-    """A statement, as a value that is above 0 where it is true."""
+    """A statement, as a margin that is above 0 if it holds."""
 
     paper: float | str = "stated"
     ranged: bool = field(default=True, kw_only=True)
 
-    def verdict(self, found: Found) -> Verdict:
+    def verdict(self, found: Found) -> str:
         if found.mean == 0:
-            return Verdict("no difference")
+            return "no difference"
         if found.error is None:
-            return Verdict("holds (one seed)") if found.mean > 0 else Verdict("does not hold", True)
+            return "holds (one seed)" if found.mean > 0 else "does not hold"
         if abs(found.mean) <= 2 * found.error:
-            return Verdict("undecided")
-        return Verdict("holds") if found.mean > 0 else Verdict("does not hold", True)
+            return "undecided"
+        return "holds" if found.mean > 0 else "does not hold"
 
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    """What is measured together, in a process for each setting and seed.
+    """Lines that are measured together, in a process for each setting and seed.
 
     Attributes
     ----------
     name : short, without spaces
-    title : what is done, on what data
+    title : description, with the data
     needs : data sets
     measure : the values of a run: ``measure(settings, seed, rows)``
-    settings : by the heads of their columns; the first is what the paper is compared with
-    seeds : how many
+    settings : by the heads of their columns; the first is compared with the paper
+    seeds : number of seeds
     note : a sentence for the page
-    section : the heading of the table that it shares with others; its title if it has none
+    section : heading of the table, shared with other items; default: the title
     data : the data set
     """
 

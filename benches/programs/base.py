@@ -1,6 +1,6 @@
-"""What every program does, so that one loop measures all of them.
+"""The interface of all programs, and the function that measures one.
 
-Programs live in environments of their own: this needs numpy and scipy alone.
+Programs are installed in separate environments, so this module imports only numpy and scipy.
 """
 
 import importlib
@@ -16,30 +16,32 @@ import numpy as np
 import scipy.sparse as sp
 from harness.measuring import measured, median_us, megabytes, resident
 
-#: Labels asked for, where rows have label sets.
+#: Number of predicted labels if rows have label sets.
 K = 5
 #: Rows of a batch; rows that are predicted one by one.
 N_BATCH, N_ALONE = 10_000, 500
-#: Predictions are repeated so often at most, as long as they stay below so many seconds.
+#: Limits of repeating a prediction.
 REPEATS, REPEAT_SECONDS = 5, 10.0
 LOADS = 3
-#: Rows that are learned and predicted first, so that nothing is timed that is done once alone.
+#: Rows of the first, untimed training, which includes what a program does only once.
 N_WARM = 300
 
 
 @dataclass
 class Adapter:
-    """A program with its settings. ``fit``, ``load``, ``predict`` and ``predict_one`` are timed;
-    what brings rows and answers into the program's own form is not.
+    """A program with its settings.
+
+    ``fit``, ``load``, ``predict`` and ``predict_one`` are timed. The methods that convert rows and
+    answers are not.
 
     Attributes
     ----------
-    folder : where the program may leave files
-    options : settings, as the record has them
-    seed : of what the program draws
-    threads : in training, or in prediction for one that ``load`` is called on
-    k : labels asked for
-    n_classes : of the problem
+    folder : where the program may write files
+    options : settings
+    seed : seed of the program's random numbers
+    threads : threads of training, or of prediction after ``load``
+    k : number of predicted labels
+    n_classes : number of labels
     """
 
     folder: Path
@@ -50,47 +52,47 @@ class Adapter:
     n_classes: int = 0
 
     def prepare(self, X, y):
-        """The training data in the program's form; ``y``: classes, or an indicator matrix."""
+        """Return the training data in the program's format; ``y``: classes or an indicator."""
         return X, y
 
     def fit(self, data):
-        """Trains on what ``prepare`` returned."""
+        """Train on the result of ``prepare``."""
         raise NotImplementedError
 
     def save(self, path):
-        """Writes the model as a file or a folder."""
+        """Write the model as a file or a folder."""
         raise NotImplementedError
 
     def load(self, path):
-        """Reads a model, which ``predict`` uses from then on."""
+        """Read the model that ``predict`` will use."""
         raise NotImplementedError
 
     def rows(self, X):
-        """A batch in the program's form."""
+        """Return a batch in the program's format."""
         return X
 
     def ready(self, rows):
-        """What ``predict`` takes, made again before each call of it."""
+        """Return the argument of ``predict``, made again before each call."""
         return rows
 
     def predict(self, rows):
-        """Answers for a batch."""
+        """Return the program's answers for a batch."""
         raise NotImplementedError
 
     def labels(self, answers):
-        """Answers of ``predict`` as an array of labels, best first, -1 where there are no more."""
+        """Return the answers of ``predict`` as an array of labels, best first, padded with -1."""
         return np.asarray(answers, dtype=np.int64).reshape(len(answers), -1)
 
     def one(self, X, i):
-        """Row ``i`` alone, in the program's form."""
+        """Return row ``i`` in the program's format."""
         return X[i : i + 1]
 
     def predict_one(self, row):
-        """Answers for a row that comes alone, as ``one`` made it."""
+        """Return the answers for one row from ``one``."""
         return self.predict(row)
 
     def padded(self, answers):
-        """Lists of up to ``k`` labels as an array, filled with -1."""
+        """Return lists of up to ``k`` labels as an array, padded with -1."""
         found = np.full((len(answers), self.k), -1, dtype=np.int64)
         for row, labels in zip(found, answers, strict=True):
             row[: len(labels)] = labels[: self.k]
@@ -98,7 +100,7 @@ class Adapter:
 
 
 def indicator(y, n_classes):
-    """Labels as a CSR matrix of zeros and ones."""
+    """Return labels as a CSR matrix of zeros and ones."""
     if isinstance(y, np.ndarray):
         entries = np.ones(len(y), np.float32), (np.arange(len(y)), y)
         y = sp.csr_matrix(entries, shape=(len(y), n_classes))
@@ -106,24 +108,24 @@ def indicator(y, n_classes):
 
 
 def labelled(X, y, n_classes):
-    """Rows that have a label, and their labels as a CSR matrix of zeros and ones."""
+    """Return the rows that have a label, and their labels as an indicator."""
     y = indicator(y, n_classes)
     have = np.diff(y.indptr) > 0
     return sp.csr_matrix(X)[have], y[have]
 
 
 def label_lists(y):
-    """The labels of each row."""
+    """Return the labels of each row."""
     if isinstance(y, np.ndarray):
         return [[label] for label in y.tolist()]
     return [y.indices[a:b].tolist() for a, b in itertools.pairwise(y.indptr)]
 
 
 def run(case, folder, out):
-    """The measures of a case on the files of a folder; leaves ``answers.npy`` in ``out``.
+    """Return the measures of a case on the files of a folder; write ``answers.npy`` into ``out``.
 
-    ``dense`` among its settings asks for arrays, ``predict_threads`` for other threads than in
-    training; the others are the program's own.
+    The setting ``dense`` passes arrays instead of sparse matrices, ``predict_threads`` sets the
+    threads of prediction. The other settings are the program's own.
     """
     options = dict(case.settings)
     is_dense, threads = options.pop("dense", False), options.pop("predict_threads", case.threads)
@@ -132,7 +134,8 @@ def run(case, folder, out):
     classes = folder / "train_y.npy"
     y = np.load(classes) if classes.is_file() else sp.load_npz(folder / "train_y.npz")
     n_classes = json.loads((folder / "shape.json").read_text())[2]
-    program = importlib.import_module(f"programs.{case.adapter}").Program
+    module, name = case.adapter.split(".")
+    program = getattr(importlib.import_module(f"programs.{module}"), name)
 
     def make(**how):
         k = 1 if isinstance(y, np.ndarray) else K
@@ -146,8 +149,8 @@ def run(case, folder, out):
 
 
 def warm(make, X, y):
-    """Learns and predicts a few rows, with those labels alone that they have."""
-    # From all parts: rows may be sorted by class.
+    """Learn and predict a few rows, with only the labels that they have."""
+    # Rows are taken at equal distances, because they may be sorted by class.
     few = np.linspace(0, X.shape[0] - 1, N_WARM).astype(int)
     X, y = X[few], y[few]
     if isinstance(y, np.ndarray):
@@ -164,9 +167,9 @@ def warm(make, X, y):
 
 
 def measure(make, path, threads, X, y, X_test):
-    """The labels of the test rows, and what it took.
+    """Return the labels of the test rows, and times, memory and file size.
 
-    A batch is timed by the clock, but on one thread by the processor, which others disturb less.
+    A batch on one thread is measured in processor time, which other processes disturb less.
     """
     program = make()
     data = program.prepare(X, y)
@@ -177,7 +180,7 @@ def measure(make, path, threads, X, y, X_test):
     found["file_mb"] = megabytes(path)
     loads = []
     for _ in range(LOADS):
-        # A new one, so that no time goes into freeing the last one.
+        # A new object, so that the time does not include freeing the last model.
         program = make(threads=threads)
         loads.append(measured(lambda program=program: program.load(path))[1]["s"])
     found["load_ms"] = 1e3 * statistics.median(loads)
@@ -192,7 +195,7 @@ def measure(make, path, threads, X, y, X_test):
 
 
 def times(program, rows, most, clock):
-    """Seconds of predicting the rows, several times, and the labels."""
+    """Return the seconds of several predictions of the rows, and the labels."""
     taken = []
     while len(taken) < most and sum(taken) < REPEAT_SECONDS:
         ready = program.ready(rows)

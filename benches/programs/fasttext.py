@@ -1,4 +1,4 @@
-"""fastText: each feature of a row is a word, whatever its value."""
+"""fastText, which takes each feature of a row as a word and ignores its value."""
 
 import os
 
@@ -6,12 +6,12 @@ import fasttext
 from programs.base import Adapter, label_lists, labelled
 
 MARK = "__label__"
-#: Threads, on fewer cores. With fewer of them fastText leaves most weights as memory happens to
-#: be (its issue 1061), and ends with "Encountered NaN" or high errors.
+#: Fewest threads, even on fewer cores. With fewer threads fastText does not initialize most
+#: weights (its issue 1061) and ends with "Encountered NaN" or high errors.
 FEWEST = 10
 
 
-class Program(Adapter):
+class FastText(Adapter):
     """``options``: arguments of ``train_supervised``."""
 
     def prepare(self, X, y):

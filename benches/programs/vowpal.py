@@ -1,5 +1,5 @@
-"""Vowpal Wabbit through its Python class: batches from a binary cache made beforehand, a single
-row as text."""
+"""Vowpal Wabbit through its Python class: batches are read from a binary cache that is not timed,
+single rows are passed as text."""
 
 import itertools
 import re
@@ -13,16 +13,16 @@ import scipy.sparse as sp
 from programs.base import Adapter, label_lists, labelled
 from vowpalwabbit import Workspace
 
-#: Weights are 2 to this power: enough for the features of each class, but within memory.
+#: Limits of the logarithm of the number of weights.
 FEWEST_BITS, MOST_BITS = 18, 24
 
 
-class Program(Adapter):
-    """``options``: ``learner``, the option that says which, and further ones."""
+class VowpalWabbit(Adapter):
+    """``options``: ``learner``, the name of its option, and further options."""
 
     @property
     def loss(self):
-        """What only the tree of label sets asks for, when it is loaded, too."""
+        """Return the loss of the tree of label sets, which loading a model needs too."""
         return ["--loss_function", "logistic"] if self.k > 1 else []
 
     def prepare(self, X, y):
@@ -32,7 +32,7 @@ class Program(Adapter):
         return self.cached(X, [",".join(map(str, labels)) for labels in label_lists(y)])
 
     def cached(self, X, labels):
-        """Options that read examples from a binary cache, which a pass of a quick learner makes."""
+        """Return options that read a binary cache, written by a pass of a fast learner."""
         weights = X.shape[1] * self.n_classes
         self.bits = int(np.clip(ceil(log2(weights)), FEWEST_BITS, MOST_BITS))
         text = Path(tempfile.mkdtemp(dir=self.folder)) / "examples.txt"
@@ -55,16 +55,16 @@ class Program(Adapter):
 
     def load(self, path):
         top = [] if self.k == 1 else ["--top_k", self.k]
-        self.asked = ["-t", "-i", path, *self.loss, *top]
-        self.model = opened(*self.asked)
+        self.loaded = ["-t", "-i", path, *self.loss, *top]
+        self.model = opened(*self.loaded)
 
     def rows(self, X):
         return self.cached(sp.csr_matrix(X), ["1"] * X.shape[0])
 
     def ready(self, rows):
         self.answers = rows[1].with_suffix(".answers")
-        # Its examples are not read before run_parser.
-        return pylibvw.vw(arguments(*self.asked, *rows, "-p", self.answers))
+        # This constructor does not read the examples; run_parser does.
+        return pylibvw.vw(arguments(*self.loaded, *rows, "-p", self.answers))
 
     def predict(self, rows):
         pylibvw.vw.run_parser(rows)
@@ -93,7 +93,7 @@ def arguments(*options):
 
 
 def write(path, X, labels):
-    """The examples in Vowpal Wabbit's text format, with labels as it counts them."""
+    """Write examples in Vowpal Wabbit's text format."""
     with open(path, "w") as file:
         for i, label in enumerate(labels):
             span = slice(X.indptr[i], X.indptr[i + 1])

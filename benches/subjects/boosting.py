@@ -1,7 +1,7 @@
-"""GAMBLE beside LightGBM and SAMME: test error on eight small tables, processor time of ``fit``.
+"""GAMBLE against LightGBM and SAMME: test error on eight small tables, processor time of ``fit``.
 
 Glass, vehicle and splice are split several times, the others have their official split. LightGBM
-has 100 rounds of 15 leaves, else its defaults, which draw nothing at random; SAMME 300 rounds.
+has 100 rounds of 15 leaves and its other defaults, which use no random numbers; SAMME 300 rounds.
 """
 
 import statistics
@@ -22,7 +22,7 @@ PROGRAMS = ("GAMBLE", "LightGBM", "SAMME")
 
 
 def cases(seeds=1):
-    """A case takes all splits and several seeds of each: a single one decides nothing."""
+    """Yield cases, each with all splits and several seeds, because one split decides nothing."""
     for seed in range(seeds):
         for task in TABLES:
             for program in PROGRAMS:
@@ -43,7 +43,7 @@ def make(program, seed):
 
 def measure(case):
     parts = data.splits(case.task, 3 if case.rows else N_SPLITS, rows=case.rows)
-    # The error moves by a tenth with the seed; SAMME draws nothing, nor does LightGBM.
+    # The error of GAMBLE varies by a tenth with the seed. The others use no random numbers.
     n_seeds = 1 if case.program != "GAMBLE" else 20 if len(parts) == 1 else 5
     errors, seconds = [], []
     for part in parts:
@@ -55,15 +55,15 @@ def measure(case):
 
 
 def by_table(record):
-    """Rows of a table by program."""
+    """Return the rows by task and program."""
     return {task: {row["program"]: row for row in record.of(task)} for task in record.tasks()}
 
 
 def table(record, _):
     head = ["data", "GAMBLE %", "fit s", "LightGBM %", "fit s", "SAMME %"]
     cells, ahead = [], []
-    for task, of in by_table(record).items():
-        gamble, other, samme = (of[program] for program in PROGRAMS)
+    for task, rows in by_table(record).items():
+        gamble, other, samme = (rows[program] for program in PROGRAMS)
         line = gamble["error"], f"{gamble['train_s']:.3f}", other["error"]
         cells.append([task, *line, f"{other['train_s']:.3f}", samme["error"]])
         if gamble["error"] <= other["error"]:
@@ -73,6 +73,6 @@ def table(record, _):
 
 
 def pictures(record):
-    rows = by_table(record)
-    groups = {name: [of[name]["error"] for of in rows.values()] for name in PROGRAMS}
-    yield "boosting", "Test error of boosting", plot.bars(groups, list(rows), "test error, %")
+    tables = by_table(record)
+    groups = {name: [rows[name]["error"] for rows in tables.values()] for name in PROGRAMS}
+    yield "boosting", "Test error of boosting", plot.bars(groups, list(tables), "test error, %")

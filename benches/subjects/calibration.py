@@ -1,27 +1,26 @@
-"""How sure learners are of their best label, and how often it is right.
+"""Probabilities before and after calibration, compared with how often the labels are right.
 
-Expected calibration error (Guo et al. 2017, 15 bins) on test rows in per cent, of the best label
-and of the five best, and the log loss: before and after calibration; and the processor time of
-training with calibration over that without, where it can be left out. Before: the softmax of the
-scores as they are (of LOMtree and LdSM, shares of them). On label sets: what is predicted above a
-probability of 1/2, and by default.
+For single labels: the expected calibration error (Guo et al. 2017, 15 bins) in percent on test
+rows, of the best label and of the five best, and the log loss. ``time_x`` is the processor time of
+training with calibration, relative to training without. Uncalibrated probabilities are the softmax
+of the scores, or their shares in LOMtree and LdSM. For label sets: the predicted sets with the
+threshold 1/2, and with the default threshold.
 """
 
 import numpy as np
 import scipy.sparse as sp
 import xmtree
 from harness import data
-from harness.case import Case
+from harness.case import ONLINE, Case, make
 from harness.measuring import cpu_seconds
 from scipy.special import softmax
 from sklearn.metrics import log_loss
-from subjects.one_row import ONLINE, make
 from xmtree.metrics import calibration_error
 
 TITLE = "Calibration: before and after"
 LEARNERS = ONLINE | {"LdSM": {"estimator": "LdSM"}, "GAMBLE": {"estimator": "Gamble"}}
-#: Data sets, their seeds, and learners that would take minutes or gigabytes there. Text has too
-#: many columns for GAMBLE.
+#: Data sets with the number of seeds and the learners that are left out, because they would take
+#: minutes or gigabytes.
 LARGE = ("GAMBLE", "LdSM", "10 LOMtrees", "OAA")
 SETS = {
     "letter": (2, ()),
@@ -66,13 +65,13 @@ def measure(case):
 
 
 def paired(names, before, after):
-    """Each measure before and after, side by side; those that cannot be had are left out."""
+    """Return each measure before and after calibration, without measures that are not finite."""
     values = zip(names, np.transpose([before, after]).tolist(), strict=True)
     return {name: pair for name, pair in values if np.isfinite(pair).all()}
 
 
 def without_calibration(model, X):
-    """Probabilities of all classes from the scores as they are."""
+    """Return uncalibrated probabilities, or None if ``calibrate=False`` gives them."""
     if isinstance(model, xmtree.GambleClassifier):
         scores = np.atleast_2d(model.decision_function(X))
         return softmax(scores / (len(model.classes_) - 1), axis=1)
@@ -83,8 +82,10 @@ def without_calibration(model, X):
 
 
 def measures(model, X, y, raw=None):
-    """Calibration errors in per cent of the best label and of five, and the log loss; of the
-    probabilities ``raw`` where they are given."""
+    """Return the calibration errors of the best label and of five, and the log loss.
+
+    They are those of the probabilities ``raw`` if these are given, and else of the model.
+    """
     k = min(5, len(model.classes_))
     if raw is None:
         labels, likely = model.predict_topk(X, k, scores="probability")
@@ -93,26 +94,26 @@ def measures(model, X, y, raw=None):
         labels, likely = model.classes_[best], np.take_along_axis(raw, best, axis=1)
     likely = likely.clip(0, 1)
     error = calibration_error(y, labels[:, 0], likely[:, 0])
-    of_five = calibration_error(np.repeat(y, k), labels.ravel(), likely.ravel())
+    error_of_five = calibration_error(np.repeat(y, k), labels.ravel(), likely.ravel())
     loss = np.nan
-    # All probabilities of more labels would take gigabytes.
+    # With more labels, the matrix of probabilities would take gigabytes.
     if len(model.classes_) <= 2000:
         loss = loss_of(y, model.predict_proba(X) if raw is None else raw, model.classes_)
-    return 100 * error, 100 * of_five, loss
+    return 100 * error, 100 * error_of_five, loss
 
 
 def loss_of(y, probabilities, classes):
     known = np.isin(y, classes)
     own = np.searchsorted(classes, y[known])
-    # A label without probability would make the loss infinite.
+    # A true label with probability 0 would make the loss infinite.
     clipped = np.clip(probabilities[known].astype(float), 1e-6, 1)
     return log_loss(own, clipped / clipped.sum(axis=1, keepdims=True), labels=range(len(classes)))
 
 
 def agreement(sets, y_test):
-    """Per cent of rows for which nothing is predicted, F1 averaged over rows, micro F1."""
+    """Return the percentage of rows without a prediction, the mean F1 of rows and the micro F1."""
     hits = np.asarray(sets.multiply(y_test).sum(axis=1)).ravel()
     n_found, n_true = (np.asarray(one.sum(axis=1)).ravel() for one in (sets, y_test))
     both = n_found + n_true
-    of_rows = np.where(both > 0, 2 * hits / np.maximum(both, 1), 1)
-    return 100 * np.array([np.mean(n_found == 0), of_rows.mean(), 2 * hits.sum() / both.sum()])
+    row_f1 = np.where(both > 0, 2 * hits / np.maximum(both, 1), 1)
+    return 100 * np.array([np.mean(n_found == 0), row_f1.mean(), 2 * hits.sum() / both.sum()])

@@ -1,5 +1,5 @@
-"""Training on a cluster of this machine: whole trainings, processor seconds and bytes of each kind
-of step in one process, and what bagged online trees lose in accuracy."""
+"""Training on a cluster on this machine: the time of a training, processor seconds and bytes of its
+steps in one process, and the accuracy that bagged online trees lose."""
 
 import pickle
 import time
@@ -12,12 +12,12 @@ from harness.case import Case
 from harness.pages import fill, markdown
 
 TITLE = "LdSM on a cluster of two processes, bytes that are sent, bagged online trees"
-#: Of label sets, for LdSM, and of single labels, for bagged trees.
+#: Data set of label sets for LdSM, and of single labels for bagged trees.
 SETS, CLASSES = "onet-titles", "naics2017-index"
 LDSM = {"n_estimators": 10, "random_state": 0}
 PARTITIONS = (1, 2, 4, 8)
 BAGGED = ("LOMTreeClassifier", "RecallTreeClassifier")
-#: What stays where it is made.
+#: Results that are not sent to other workers.
 NOT_SENT = ("examples", "model")
 WORKERS = {0: "no cluster, 1 thread", 1: "one worker", 2: "two workers"}
 PRUNED = {"all weights": None, "prune=0.03": 0.03}
@@ -45,7 +45,7 @@ def measure(case):
 
 
 class Recorder:
-    """Runs tasks as they come, and notes what each kind of them takes and makes."""
+    """Runs tasks immediately, and records seconds and bytes of each kind."""
 
     def __init__(self):
         self.seconds, self.bytes = defaultdict(float), defaultdict(float)
@@ -53,7 +53,6 @@ class Recorder:
     def submit(self, name, function, *arguments, **options):
         if options.get("n_threads", 1) is None:
             options["n_threads"] = 1
-        # Of the processor: whatever else the machine does.
         start = time.process_time()
         made = function(*arguments, **options)
         self.seconds[name] += time.process_time() - start
@@ -63,7 +62,7 @@ class Recorder:
 
 
 def steps(task):
-    """Every step of a training, as for one worker of one thread."""
+    """Return the measures of the steps of a training with one worker of one thread."""
     from xmtree.dask._ldsm import ldsm_tasks
 
     recorder, found = Recorder(), []
@@ -84,7 +83,7 @@ def steps(task):
 
 
 def training(task, n_workers):
-    """Seconds of a whole training, with workers of one thread."""
+    """Return the seconds of a training, with workers of one thread."""
     if not n_workers:
         start = time.perf_counter()
         xmtree.LdSMClassifier(**LDSM).fit(task.X, task.y)
@@ -96,7 +95,7 @@ def training(task, n_workers):
         LocalCluster(n_workers, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
-        # So that workers have loaded what they need.
+        # A small training first, so that the workers have imported everything.
         small = DaskLdSMClassifier(n_estimators=1, max_nodes=9, client=client)
         small.fit(task.X[:99], task.y[:99])
         start = time.perf_counter()
@@ -105,7 +104,7 @@ def training(task, n_workers):
 
 
 def class_bytes(task, settings):
-    """Bytes of a class of one-against-all, with its part of all else that a block sends."""
+    """Return the bytes that a class of one-against-all sends, including its share of a block."""
     from xmtree.dask._oaa import _read, _train
 
     local = xmtree.OAAClassifier(**settings, random_state=0, n_passes=1)
@@ -115,7 +114,7 @@ def class_bytes(task, settings):
 
 
 def bagging(task, learner, n):
-    """Test error in % of online trees on parts of the rows, in random order, averaged."""
+    """Return the test error in percent of the averaged trees of ``n`` parts of the rows."""
     from xmtree.dask import BaggedModels
 
     task = task.shuffled()
@@ -129,7 +128,7 @@ def bagging(task, learner, n):
 
 
 def table(record, argument):
-    """``bagging``: errors by partitions; ``measured``: whole trainings and what is sent."""
+    """Return errors by partitions for ``bagging``, times and bytes of training for ``measured``."""
     if argument == "bagging":
         heads = ["one model of all rows", *(f"{n} partitions" for n in PARTITIONS[1:])]
         cells = []

@@ -1,6 +1,6 @@
-"""The time of each hot loop of the core over what the machine allows at best.
+"""The time of each hot loop of the core, relative to a lower bound for this machine.
 
-``rust/benches/floors.rs`` counts what a loop must do for a row and times it.
+``rust/benches/floors.rs`` times a loop and computes the bound.
 """
 
 import re
@@ -29,7 +29,7 @@ def measure(_):
 
 
 def parsed(text):
-    """Loop and way -> nanoseconds a row, of them the floor, and how many times it."""
+    """Return the measures of each loop and kind of call."""
     found = {}
     for name, way, kind, products, size, ns, floor, times in LOOP.findall(text):
         numbers = {"products": int(products), "bytes": int(size), "ns": int(ns)}

@@ -1,31 +1,24 @@
-"""When a tree pays: error against the time of a prediction, times against the number of classes.
+"""Error against the time of a prediction, to decide when a tree is worth using.
 
-Every learner of one label a row with its defaults, on one thread; then one-against-all beside the
-trees on made tasks of 256 to 16,384 classes.
+Compares every learner of single labels with its defaults, on one thread, and one-against-all with
+the trees on synthetic tasks of 256 to 16,384 classes.
 """
 
 from harness import plot
-from harness.case import Case
+from harness.case import UNCALIBRATED, Case
 from harness.pages import fill, markdown
 
 TITLE = "Error and times by data set and by number of classes, one thread"
-#: GAMBLE boosts trees over tables of numbers, so it is left out where rows are texts;
-#: one-against-all where its weights would take more than a GB.
+#: Data sets with the learners that are left out: GAMBLE on texts, and one-against-all if its
+#: weights would take more than a GB.
 SETS = {
     "naics2017-index": ("GAMBLE, 20 rounds",),
     "omniglot": (),
     "next-word-100000": ("OAA", "GAMBLE, 20 rounds"),
     "wordnet-rarest": ("OAA", "GAMBLE, 20 rounds"),
 }
-PLAIN = {"calibrate": False}
-LEARNERS = {
-    "OAA": {"estimator": "OAA"} | PLAIN,
-    "LOMtree": {"estimator": "LOMTree"} | PLAIN,
-    "10 LOMtrees": {"estimator": "LOMTree", "n_estimators": 10} | PLAIN,
-    "Recall Tree": {"estimator": "RecallTree"} | PLAIN,
-    "Recall Tree, no beam": {"estimator": "RecallTree", "beam_size": 1} | PLAIN,
-    "filter tree": {"estimator": "FilterTree"} | PLAIN,
-    "random tree": {"estimator": "RandomTree"} | PLAIN,
+LEARNERS = UNCALIBRATED | {
+    "Recall Tree, no beam": UNCALIBRATED["Recall Tree"] | {"beam_size": 1},
     "LdSM": {"estimator": "LdSM"},
     "GAMBLE, 20 rounds": {"estimator": "Gamble", "n_estimators": 20},
 }
@@ -40,21 +33,21 @@ def cases(seeds=1):
             for name, settings in LEARNERS.items():
                 if name not in left_out:
                     more = one_pass if "calibrate" in settings else {}
-                    yield Case("frontier", task, name, settings | more, seed, "ours")
+                    yield Case("frontier", task, name, settings | more, seed, "estimators.XMTree")
         for n in NUMBERS:
             for name in CROSSING:
                 settings = LEARNERS[name] | {"n_passes": 1}
-                yield Case("frontier", f"crossing-{n}", name, settings, seed, "ours")
+                yield Case("frontier", f"crossing-{n}", name, settings, seed, "estimators.XMTree")
 
 
 def table(record, _):
-    """Errors and times of a prediction by the number of classes."""
+    """Return errors and times of a prediction by the number of classes."""
     lines, rows = [], []
     for n in NUMBERS:
-        of = {row["program"]: row for row in record.of(f"crossing-{n}")}
-        rows += of.values()
-        cells = (f"{of[name]['error']:.1f} %, {of[name]['batch_us']:.1f}" for name in CROSSING)
-        lines.append([f"{n:,}", *cells])
+        found = {row["program"]: row for row in record.of(f"crossing-{n}")}
+        rows += found.values()
+        pairs = ((found[name]["error"], found[name]["batch_us"]) for name in CROSSING)
+        lines.append([f"{n:,}", *(f"{error:.1f} %, {us:.1f}" for error, us in pairs)])
     text = markdown(["classes", *CROSSING], lines)
     return f"{text}\n{fill(record.circumstances(rows))}\n"
 

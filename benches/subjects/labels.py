@@ -1,6 +1,6 @@
-"""Very many labels: xmtree beside omikuji and PECOS, all with their defaults.
+"""Very many labels: xmtree against omikuji and PECOS, all with their defaults.
 
-Everybody trains on two threads and predicts on one, five labels a row.
+Every program trains on two threads and predicts five labels per row on one.
 """
 
 from harness import plot
@@ -16,27 +16,28 @@ SETS = (
 )
 CLASSES = ("omniglot", "naics2017-index", "banking77")
 NEXT_WORD = "next-word-1000000"
-#: Equal rows, columns and non-zeros for each number of labels.
+#: Tasks that differ only in the number of labels.
 SCALING = tuple(f"scaling-{2**power}" for power in range(8, 21, 2))
 LDSM = {"estimator": "LdSM"}
+XMTREE = "estimators.XMTree"
 #: Programs by name: adapter, package, settings.
 PROGRAMS = {
-    "xmtree": ("ours", "", LDSM),
-    "xmtree, trees alone": ("ours", "", LDSM | {"scorers": "none"}),
-    "xmtree, trees re-ranked": ("ours", "", LDSM | {"scorers": "none", "beta": 0.8}),
-    "xmtree, tail_weight=1": ("ours", "", LDSM | {"tail_weight": 1.0}),
-    "one-against-all": ("ours", "", {"estimator": "OAA"}),
-    "one-against-all, pruned": ("ours", "", {"estimator": "OAA", "prune": 0.03}),
-    # The next word has 683,414 features: unhashed weights of 26,368 words would take 134 GiB.
+    "xmtree": (XMTREE, "", LDSM),
+    "xmtree, trees alone": (XMTREE, "", LDSM | {"scorers": "none"}),
+    "xmtree, trees re-ranked": (XMTREE, "", LDSM | {"scorers": "none", "beta": 0.8}),
+    "xmtree, tail_weight=1": (XMTREE, "", LDSM | {"tail_weight": 1.0}),
+    "one-against-all": (XMTREE, "", {"estimator": "OAA"}),
+    "one-against-all, pruned": (XMTREE, "", {"estimator": "OAA", "prune": 0.03}),
+    # Hashed, because weights of 26,368 words and 683,414 features would take 134 GiB.
     "one-against-all, 15 bits, 1 pass": (
-        *("ours", ""),
+        *(XMTREE, ""),
         {"estimator": "OAA", "n_bits": 15, "n_passes": 1},
     ),
-    "Recall Tree": ("ours", "", {"estimator": "RecallTree"}),
-    "Recall Tree, 1 pass": ("ours", "", {"estimator": "RecallTree", "n_passes": 1}),
-    "omikuji": ("omikuji", "omikuji", {}),
-    "omikuji, collapsed": ("omikuji", "omikuji", {"collapse_every_n_layers": 5}),
-    "PECOS": ("pecos", "libpecos", {}),
+    "Recall Tree": (XMTREE, "", {"estimator": "RecallTree"}),
+    "Recall Tree, 1 pass": (XMTREE, "", {"estimator": "RecallTree", "n_passes": 1}),
+    "omikuji": ("label_trees.Omikuji", "omikuji", {}),
+    "omikuji, collapsed": ("label_trees.Omikuji", "omikuji", {"collapse_every_n_layers": 5}),
+    "PECOS": ("label_trees.Pecos", "libpecos", {}),
 }
 PEERS = ("PECOS", "omikuji, collapsed", "omikuji")
 HASHED = "one-against-all, 15 bits, 1 pass"
@@ -47,9 +48,9 @@ VARIANTS = (
 
 
 def cases(seeds=3):
-    """All runs, those first whose figures are wanted most."""
+    """Yield the cases, the most important first."""
     every, first, rest = range(seeds), range(1), range(1, seeds)
-    # The dense weights of 18,970 labels take 4 GB in a file and 17 GB in memory.
+    # One-against-all is left out on the first set: 18,970 labels take 17 GB of memory.
     few_labels = SETS[1:]
     groups = (
         (SETS, ("xmtree",), every),
@@ -83,14 +84,14 @@ COLUMNS = {
 
 
 def sets_by_size(record):
-    """Tasks with label sets and their labels, most first."""
+    """Return tasks with label sets and their numbers of labels, the largest first."""
     sizes = {row["task"]: row["shape"][2] for row in record.of(program="xmtree") if "P@1" in row}
     sizes = {task: n for task, n in sizes.items() if task not in SCALING}
     return dict(sorted(sizes.items(), key=lambda pair: -pair[1]))
 
 
 def table(record, _):
-    """xmtree, omikuji and PECOS on label sets."""
+    """Return a table of xmtree, omikuji and PECOS on label sets."""
     lines, rows = [], []
     for task, n_labels in sets_by_size(record).items():
         title = f"{task}, {n_labels:,}"

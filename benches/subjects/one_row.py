@@ -1,8 +1,8 @@
-"""One row at a time, as a server or a stream asks: microseconds of a call from Python.
+"""Calls with one row, as in a server or a stream: microseconds of a call from Python.
 
-The median over rows that were not seen before, and what the compiled core takes of it; beside
-scikit-learn's SGDClassifier. Then a prediction right after ``partial_fit`` of another row beside
-one of a model that does not learn, by the number of classes.
+Measures are medians over new rows, for the call and for the compiled core alone, and for
+scikit-learn's SGDClassifier. The tasks ``turns-N`` compare predictions right after ``partial_fit``
+with predictions of a model that does not learn, on N classes.
 """
 
 import statistics
@@ -10,38 +10,23 @@ import time
 
 import numpy as np
 import scipy.sparse as sp
-import xmtree
 from harness import data, plot
-from harness.case import Case
+from harness.case import ONLINE, Case, make
 from harness.measuring import median_us
 from harness.pages import fill, markdown
 from sklearn.linear_model import SGDClassifier
 from xmtree.datasets import make_xmc
 
 TITLE = "Microseconds of a call with one row"
-ONLINE = {
-    "OAA": {"estimator": "OAA"},
-    "LOMtree": {"estimator": "LOMTree"},
-    "10 LOMtrees": {"estimator": "LOMTree", "n_estimators": 10},
-    "Recall Tree": {"estimator": "RecallTree"},
-    "filter tree": {"estimator": "FilterTree"},
-    "random tree": {"estimator": "RandomTree"},
-}
-#: Dense rows; texts of 77 and of 1,055 classes.
+#: Data sets: dense rows, and texts of 77 and of 1,055 classes.
 SETS = ("letter", "banking77", "naics2017-index")
 N_ROWS = 300
-#: Rows that SGDClassifier learns first and is timed on: a row takes as long as all classes.
+#: Rows that SGDClassifier learns first, and rows it is timed on, because it is slow.
 N_SGD, N_ROWS_OF_SGD = 2000, 20
-#: Classes of the made tasks on which learning and predicting take turns.
+#: Numbers of classes of the tasks on which learning and predicting alternate.
 TURNS = (1_000, 10_000, 100_000)
-#: Rows that make any model of these tasks freeze.
+#: Rows whose prediction freezes any model of these tasks.
 ENOUGH = 60_000
-
-
-def make(settings, **more):
-    """An estimator of this package."""
-    options = dict(settings)
-    return getattr(xmtree, f"{options.pop('estimator')}Classifier")(**options, **more)
 
 
 def cases(seeds=1):
@@ -54,7 +39,7 @@ def cases(seeds=1):
         yield Case("one_row", "letter", "GAMBLE", {"estimator": "Gamble"}, seed)
         for n in TURNS:
             for name, settings in ONLINE.items():
-                # One-against-all learns 100,000 classes for hours.
+                # One-against-all would learn 100,000 classes for hours.
                 if name != "OAA" or n <= 10_000:
                     yield Case("one_row", f"turns-{n}", name, settings, seed)
 
@@ -86,7 +71,7 @@ def measure(case):
         return found
     labels = [y_test[i : i + 1] for i in at[: len(rows)]]
     codes = [np.searchsorted(model.classes_, label).astype(np.uint32) for label in labels]
-    # The first call checks the parameters.
+    # The first call also checks the parameters, so it is not timed.
     model.partial_fit(rows[-1], labels[-1])
     half = len(rows) // 2
     core = model._model.partial_fit
@@ -97,11 +82,11 @@ def measure(case):
 
 
 def predictions(model, rows):
-    """Times of ``predict`` and ``predict_topk``, and of the core alone, each on rows of its own."""
+    """Return times of ``predict`` and ``predict_topk`` and of the core, each on different rows."""
     core = model._model
     half = len(rows) // 2
     first, second = rows[:half], rows[half:]
-    # The first prediction makes what the others use.
+    # The first predictions also freeze the model, so they are not timed.
     model.predict(rows[-1])
     model.predict_topk(rows[-1])
     core_predict = core.predict if model._y_form == "labels" else core.select_labels
@@ -114,7 +99,7 @@ def predictions(model, rows):
 
 
 def by_turns(case):
-    """Predictions between updates, and of a frozen model."""
+    """Return times of predictions between updates, and of predictions of a frozen model."""
     n_classes = int(case.task.removeprefix("turns-"))
     n = 3 * n_classes
     X, y = make_xmc(n + ENOUGH, n_classes // 2 + 1000, n_classes, random_state=0)
@@ -142,7 +127,7 @@ COLUMNS = {"predict_us": "predict", "topk_us": "predict_topk", "learn_us": "part
 
 
 def page_rows(record):
-    """Rows of the page and their names."""
+    """Yield the names and rows of the page."""
     for row in record.rows:
         if row["task"] == "naics2017-index" and row["program"] in ONLINE:
             yield row["program"], row
@@ -152,12 +137,12 @@ def page_rows(record):
 
 def table(record, _):
     rows = dict(page_rows(record))
-    cells = [[name, *(row.get(of, "") for of in COLUMNS)] for name, row in rows.items()]
+    cells = [[name, *(row.get(column, "") for column in COLUMNS)] for name, row in rows.items()]
     text = markdown(["learner", *COLUMNS.values()], cells)
     return f"{text}\n{fill(record.circumstances(list(rows.values())))}\n"
 
 
 def pictures(record):
     rows = dict(page_rows(record))
-    groups = {head: [row.get(of) for row in rows.values()] for of, head in COLUMNS.items()}
+    groups = {head: [row.get(column) for row in rows.values()] for column, head in COLUMNS.items()}
     yield "one_row", "Calls with one row", plot.bars(groups, list(rows), "µs, left is better")

@@ -1,9 +1,9 @@
-"""The tables, figures and statements of the papers, run and written as a page.
+"""The tables, figures and statements of the papers, measured and written as a page.
 
-``papers/statements.py`` says what an item and a line of the page are, the other modules of
-``papers/`` what each paper has. For each line the page has the paper's value, ours and a verdict.
-Items of one section share a table. A value has a row for each data set; a statement has one row for
-all of them, with the range of its margins.
+``papers/statements.py`` defines items and lines; the other modules of ``papers/`` have those of
+each paper. Every line of the page has the paper's value, ours and a verdict. Items of one section
+share a table. A value has a row per data set; a statement has one row for all data sets, with the
+range of its margins.
 """
 
 from itertools import groupby
@@ -12,7 +12,7 @@ from harness.case import Case, rows
 from harness.data import absent
 from harness.pages import fill, row
 from papers import gamble, ldsm, lomtree, recall_tree
-from papers.statements import DEFAULT, Found
+from papers.statements import DEFAULT, SAME, Found
 
 TITLE = "Statements of the papers: mean over the seeds, standard error"
 LIMIT = 7200
@@ -40,7 +40,7 @@ SELECT=papers` runs it and writes this page from a table
 
 
 def cases(seeds=99):
-    """The first seeds of all items first, so that a part of them is of use, too."""
+    """Yield the cases of the first seed first, so that an interrupted run has all items."""
     for seed in range(min(seeds, max(item.seeds for item in ITEMS.values()))):
         for item in ITEMS.values():
             if seed < item.seeds:
@@ -53,31 +53,31 @@ def needs(case):
 
 
 def measure(case):
-    """The value of each line."""
+    """Return the value of each line."""
     item = ITEMS[case.task]
     values = item.measure(case.settings, case.seed, case.rows)
     return {"rows": {name(case.program, line): {"value": line.of(values)} for line in item.lines}}
 
 
 def name(setting, line):
-    """The row of a line in the record."""
+    """Return the name of a line's row in the record."""
     return f"{setting} | {line.key}"
 
 
 def summarize(runs):
-    """Means and standard errors."""
-    found = {each: Found.of([run["rows"][each]["value"] for run in runs]) for each in rows(runs)}
-    return {
-        "rows": {
-            each: {"mean": of.mean} | ({} if of.error is None else {"error": of.error})
-            for each, of in found.items()
-        }
-    }
+    """Return means and standard errors."""
+    found = {}
+    for line in rows(runs):
+        value = Found.of([run["rows"][line]["value"] for run in runs])
+        found[line] = {"mean": value.mean, "error": value.error}
+        if value.error is None:
+            del found[line]["error"]
+    return {"rows": found}
 
 
 def page(record):
-    """The page, as text."""
-    known = {(of["task"], of["program"]): of for of in record.of()}
+    """Return the text of the page."""
+    known = {(row["task"], row["program"]): row for row in record.of()}
     parts = [HEAD]
     for paper, items in PAPERS.items():
         parts.append(f"## {paper}\n")
@@ -90,7 +90,7 @@ def page(record):
                 parts += section(title, measured, known)
         lacks = dict.fromkeys(need for item in missing for need in item.needs if absent(need))
         if lacks:
-            parts.append(f"Not run, because the data are not here: {', '.join(lacks)}.\n")
+            parts.append(f"Not run, because the data are missing: {', '.join(lacks)}.\n")
         for item in missing:
             if not set(item.needs) & lacks.keys():
                 parts.append(f"Not run yet: {item.title}.\n")
@@ -98,7 +98,7 @@ def page(record):
 
 
 def section(title, items, known):
-    """The table of the items of a section."""
+    """Yield the lines of a section: notes, table and causes of differences."""
     yield f"### {title}\n"
     yield from (f"{fill(note)}\n" for note in dict.fromkeys(item.note for item in items) if note)
     yield row("statement", "paper", next(iter(items[0].settings)), DEFAULT, "verdict")
@@ -107,66 +107,65 @@ def section(title, items, known):
     for item in items:
         for line in item.lines:
             first, *_ = item.settings
-            of = [known.get((item.name, name(setting, line))) for setting in (first, DEFAULT)]
-            if of[0]:
-                used += filter(None, of)
-                entry = line.data or item.data, line, *map(found, of)
+            pair = [known.get((item.name, name(setting, line))) for setting in (first, DEFAULT)]
+            if pair[0]:
+                used += filter(None, pair)
+                entry = line.data or item.data, line, *map(found, pair)
                 lines.setdefault((line.where, line.what), []).append(entry)
     causes: dict[str, dict[str, None]] = {}
     for (where, what), entries in lines.items():
         yield from statement(f"{where}: {what}", entries)
-        for of_data, line, ours, _ in entries:
-            if line.cause and line.verdict(ours).differs:
-                causes.setdefault(line.cause, {})[of_data] = None
+        for data_set, line, ours, _ in entries:
+            if line.cause and line.verdict(ours) not in SAME:
+                causes.setdefault(line.cause, {})[data_set] = None
     yield ""
     for cause, names in causes.items():
-        of = ", ".join(names) if len(names) < len(items) else ""
-        yield fill(f"- {of}: {cause}" if of else f"- {cause}", indent="  ")
+        where = f"{', '.join(names)}: " if len(names) < len(items) else ""
+        yield fill(f"- {where}{cause}", indent="  ")
     if causes:
         yield ""
-    seeds = sorted({of["runs"] for of in used})
-    places = [of["at"].split("; ") for of in used]
+    seeds = sorted({row["runs"] for row in used})
+    places = [row["at"].split("; ") for row in used]
     sources = " and ".join(sorted({place[1].removeprefix("xmtree ") for place in places}))
-    told = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    yield f"Seeds: {told}; {sources}, {max(place[2] for place in places)}.\n"
+    n_seeds = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    yield f"Seeds: {n_seeds}; {sources}, {max(place[2] for place in places)}.\n"
 
 
-def found(of):
-    return Found(of["mean"], of.get("error")) if of else None
+def found(row):
+    return Found(row["mean"], row.get("error")) if row else None
 
 
 def statement(text, entries):
-    """The rows of a line, of one data set or of several."""
+    """Yield the rows of a line, one per data set or one for all."""
     if len(entries) > 1 and entries[0][1].ranged:
         cells = (spread([entry[i] for entry in entries]) for i in (2, 3))
-        told = dict.fromkeys(paper(line.paper) for _, line, *_ in entries)
-        yield row(text, ", ".join(told), *cells, verdicts(entries))
+        values = dict.fromkeys(paper(line.paper) for _, line, *_ in entries)
+        yield row(text, ", ".join(values), *cells, verdicts(entries))
         return
     above = None
-    for of_data, line, ours, default in entries:
-        cells = shown(ours), shown(default, error=False), line.verdict(ours).text
+    for data_set, line, ours, default in entries:
+        cells = shown(ours), shown(default, error=False), line.verdict(ours)
         if above is None:
-            yield row(f"{text}, {of_data}" if of_data else text, paper(line.paper), *cells)
+            yield row(f"{text}, {data_set}" if data_set else text, paper(line.paper), *cells)
         else:
             same = isinstance(line.paper, str) and line.paper == above
-            yield row(of_data, "" if same else paper(line.paper), *cells)
+            yield row(data_set, "" if same else paper(line.paper), *cells)
         above = line.paper
 
 
 def verdicts(entries):
-    """The verdicts of a statement on several data sets."""
+    """Return the verdicts of a statement on several data sets."""
     sets: dict[str, list[str]] = {}
-    for of_data, line, ours, _ in entries:
-        sets.setdefault(line.verdict(ours).text.removesuffix(" (one seed)"), []).append(of_data)
+    for data_set, line, ours, _ in entries:
+        sets.setdefault(line.verdict(ours).removesuffix(" (one seed)"), []).append(data_set)
     if len(sets) == 1:
         return next(iter(sets))
     most = max(sets, key=lambda text: len(sets[text]))
-    told = {text: f"{text}: {', '.join(names)}" for text, names in sets.items()}
+    parts = {text: f"{text}: {', '.join(names)}" for text, names in sets.items()}
     if 2 * len(sets[most]) > len(entries):
-        told = {most: f"{most} on {len(sets[most])} of {len(entries)}"} | {
-            text: names for text, names in told.items() if text != most
-        }
-    return "; ".join(told.values())
+        del parts[most]
+        parts = {most: f"{most} on {len(sets[most])} of {len(entries)}"} | parts
+    return "; ".join(parts.values())
 
 
 def paper(value):
@@ -174,7 +173,7 @@ def paper(value):
 
 
 def shown(value, error=True):
-    """A mean with its standard error, or the range of a curve."""
+    """Return a mean with its standard error, or the range of a curve."""
     if value is None:
         return ""
     if isinstance(value.mean, list):
@@ -184,7 +183,7 @@ def shown(value, error=True):
 
 
 def spread(cells):
-    """The range of several means and curves."""
+    """Return the range of several means and curves."""
     means = [cell.mean for cell in cells if cell is not None]
     flat = [each for mean in means for each in (mean if isinstance(mean, list) else [mean])]
     if not flat:
@@ -194,6 +193,6 @@ def spread(cells):
 
 
 def number(value):
-    """Three digits, or all before the point."""
+    """Return a number with three digits, or as an integer."""
     size = abs(value)
     return f"{value:,.0f}" if size >= 100 else f"{value:.1f}" if size >= 20 else f"{value:.2f}"

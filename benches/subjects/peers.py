@@ -1,9 +1,8 @@
-"""xmtree beside other programs: the same rows, split and number of threads, and their defaults
-where no setting is named.
+"""xmtree against other programs, on the same rows and number of threads, with default settings
+unless others are named here.
 
-Which program runs on which tasks: those for many labels are not meant for small tables of numbers,
-boosting and forests not for tens of thousands of sparse columns, and what is not listed for label
-sets takes one label a row alone.
+Programs for many labels do not run on small tables of numbers, and boosting and forests do not run
+on tens of thousands of sparse columns.
 """
 
 from dataclasses import dataclass, field
@@ -13,15 +12,15 @@ from harness import plot
 from harness.case import Case
 from harness.pages import fill, markdown
 
-TITLE = "xmtree beside other programs, two threads each"
-#: Kinds of tasks: sparse rows with one label each, with label sets, tables of numbers.
+TITLE = "xmtree and other programs, two threads each"
+#: Kinds of tasks: rows with one label each, rows with label sets, tables of numbers.
 CLASSES, SETS, TABLE = "one label a row", "label sets", "tables"
 BOTH = CLASSES, TABLE
-#: Weights of all classes for all features must fit into so many bytes.
+#: Limit of the bytes of a dense weight for every feature and class.
 MOST_BYTES = 3e9
-#: Classes up to which programs run that need minutes for each thousand of them.
+#: Most classes for programs that need minutes per thousand classes.
 MOST_LINEAR = 2_000
-#: Tasks by name: kind, columns, labels, and whether features are words.
+#: Tasks by name: kind, columns, labels, and true if features are words.
 TASKS = {
     "naics2017-index": (CLASSES, 38_982, 1_055, True),
     "news20-bydate": (CLASSES, 53_239, 20, True),
@@ -41,10 +40,10 @@ class Program:
 
     Attributes
     ----------
-    settings : kind of task -> options; it runs on these kinds alone
-    weight_bytes : per feature and class, of programs whose weights are dense
-    most_classes : where training takes time linear in the classes, the most that are tried
-    needs_words : whether features are words, so that their values do not count
+    settings : kind of task -> options; the program runs on these kinds only
+    weight_bytes : bytes per feature and class, for programs with dense weights
+    most_classes : most classes, for programs whose training time is linear in the classes
+    needs_words : true if the program ignores the values of features
     """
 
     name: str
@@ -66,36 +65,40 @@ class Program:
 
 
 def ours(name, estimator, kinds, weight_bytes=0, **options):
-    """Uncalibrated for one label a row, as the peers' scores are; for label sets OAA is calibrated,
-    as theirs are probabilities."""
+    """Return a learner of xmtree, calibrated only if the scores of other programs are too, which is
+    on label sets."""
     settings = {kind: {"estimator": estimator} | options for kind in kinds}
     if estimator not in ("LdSM", "Gamble"):
         settings |= {kind: settings[kind] | {"calibrate": False} for kind in BOTH}
-    return Program(f"xmtree {name}", "", "ours", settings, weight_bytes)
+    return Program(f"xmtree {name}", "", "estimators.XMTree", settings, weight_bytes)
 
 
 def vowpal(learner, kinds, most_classes=float("inf"), **options):
-    """2^18 to 2^24 weights, by features times classes; learns in one thread, another reads."""
+    """Return a learner of Vowpal Wabbit, which learns in one thread and reads in another."""
     settings = {kind: {"learner": learner, "passes": 5} | options for kind in kinds}
-    package = "vowpalwabbit"
-    return Program(f"VW --{learner}", package, "vowpal", settings, most_classes=most_classes)
+    program = f"VW --{learner}", "vowpalwabbit", "vowpal.VowpalWabbit"
+    return Program(*program, settings, most_classes=most_classes)
 
 
 def scikit(name, kind, weight_bytes=0, most_classes=float("inf")):
     settings = {kind: {"estimator": name}}
-    package = "scikit-learn"
-    return Program(f"{package} {name}", package, "scikit", settings, weight_bytes, most_classes)
+    program = f"scikit-learn {name}", "scikit-learn", "estimators.ScikitLearn"
+    return Program(*program, settings, weight_bytes, most_classes)
 
 
 def both(options):
     return {CLASSES: options, SETS: options}
 
 
+#: Wide, shallow trees, like those of Bonsai.
+COLLAPSED = {"collapse_every_n_layers": 5}
+
+
 def fasttext(name, settings, **limits):
-    """As its tutorial: a feature is a word, whatever its value."""
+    """Return fastText with the settings of its tutorial."""
     tutorial = {"lr": 0.5, "epoch": 25}
     settings = {kind: tutorial | options for kind, options in settings.items()}
-    return Program(name, "fasttext", "fasttext", settings, needs_words=True, **limits)
+    return Program(name, "fasttext", "fasttext.FastText", settings, needs_words=True, **limits)
 
 
 PROGRAMS = (
@@ -111,13 +114,11 @@ PROGRAMS = (
     vowpal("recall_tree", BOTH),
     vowpal("ect", BOTH),
     vowpal("plt", (SETS,)),
-    Program("omikuji", "omikuji", "omikuji", both({})),
-    # Wide, shallow trees, as Bonsai.
-    Program("omikuji, collapsed", "omikuji", "omikuji", both({"collapse_every_n_layers": 5})),
-    # Training includes writing the model, which it does as it goes.
-    Program("napkinXC PLT", "napkinxc", "napkinxc", {SETS: {"model": "PLT"}}),
-    Program("napkinXC HSM", "napkinxc", "napkinxc", {CLASSES: {"model": "HSM"}}),
-    Program("PECOS XLinear", "libpecos", "pecos", both({})),
+    Program("omikuji", "omikuji", "label_trees.Omikuji", both({})),
+    Program("omikuji, collapsed", "omikuji", "label_trees.Omikuji", both(COLLAPSED)),
+    Program("napkinXC PLT", "napkinxc", "label_trees.NapkinXC", {SETS: {"model": "PLT"}}),
+    Program("napkinXC HSM", "napkinxc", "label_trees.NapkinXC", {CLASSES: {"model": "HSM"}}),
+    Program("PECOS XLinear", "libpecos", "label_trees.Pecos", both({})),
     fasttext("fastText", both({}), most_classes=MOST_LINEAR),
     fasttext("fastText, ova", {SETS: {"loss": "ova"}}),
     fasttext("fastText, hierarchical", {CLASSES: {"loss": "hs"}}),
@@ -126,12 +127,12 @@ PROGRAMS = (
     scikit("OneVsRestClassifier(LinearSVC)", SETS, 8, MOST_LINEAR),
     scikit("HistGradientBoostingClassifier", TABLE),
     scikit("RandomForestClassifier", TABLE),
-    Program("LightGBM", "lightgbm", "lightgbm", {TABLE: {}}),
+    Program("LightGBM", "lightgbm", "estimators.LightGBM", {TABLE: {}}),
 )
 
 
 def cases(seeds=3):
-    """The first runs of all before the second ones."""
+    """Yield the cases of the first seed first."""
     for seed in range(seeds):
         for name, (kind, *_) in TASKS.items():
             for program in PROGRAMS:
@@ -148,13 +149,13 @@ COSTS = {
     "one_us": "µs, one row",
     "file_mb": "file MB",
 }
-#: The tasks of the pictures, those of the README's first.
+#: The tasks of the pictures; the README shows the first ones.
 SHOWN = ("naics2017-index", "omniglot", "onet-titles", "news20-bydate", "bibtex", "letter")
 N_FEW = 3
 
 
 def accuracy(row):
-    """Per cent of rows whose first label is right."""
+    """Return the percentage of rows whose first label is right."""
     return row["P@1"] if "P@1" in row else 100 - row["error"]
 
 
@@ -167,8 +168,7 @@ def best_first(rows):
 
 
 def table(record, argument):
-    """``leaders``: on each task the most accurate program of xmtree and of the others; else the
-    programs of xmtree on a task."""
+    """Return the most accurate programs for ``leaders``, else the learners of xmtree on a task."""
     if argument == "leaders":
         return leaders(record)
     rows = best_first(row for row in record.of(argument) if is_ours(row))
@@ -178,7 +178,7 @@ def table(record, argument):
 
 
 def leaders(record):
-    """The most accurate program of xmtree beside the most accurate other one."""
+    """Return a table of the most accurate program of xmtree and of the others on each task."""
     lines, ahead, rows = [], [], []
     for task in [task for task in record.tasks() if not task.startswith("made-")]:
         ours, others = ([], [])
@@ -202,8 +202,8 @@ def leaders(record):
 
 
 def pictures(record):
-    """Accuracy against the time of a prediction, with few tasks for the README; and made tasks."""
-    groups = [[p.name for p in of] for _, of in groupby(PROGRAMS, key=lambda p: p.package)]
+    """Yield accuracy against the time of a prediction, on all tasks and on those of the README."""
+    groups = [[p.name for p in each] for _, each in groupby(PROGRAMS, key=lambda p: p.package)]
     style = plot.looks(groups)
     panels = {
         task: {row["program"]: (row["batch_us"], accuracy(row)) for row in record.of(task)}

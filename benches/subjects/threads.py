@@ -1,7 +1,6 @@
-"""Two threads beside one: batches predicted, training, and calls of a predictor.
+"""The speedup of two threads over one: predictions of a batch, training, and calls of a predictor.
 
-One thread and two take turns; the ratio is that of the medians. That the model is the same for any
-number of threads is tested in ``tests/``.
+One and two threads take turns, and the speedup is the ratio of the medians.
 """
 
 import statistics
@@ -10,23 +9,17 @@ import time
 
 import numpy as np
 from harness import data, plot
-from harness.case import Case
+from harness.case import UNCALIBRATED, Case, make
 from harness.measuring import in_turns
 from harness.pages import fill, markdown
-from subjects.one_row import make
 
-TITLE = "How many times as fast two threads are as one"
+TITLE = "Speedup of two threads over one"
 ROUNDS = 5
-#: Rows predicted, as many times over as it takes.
+#: Predicted rows; test rows are repeated to give this number.
 N_PREDICTED = 60_000
 TEXT = "naics2017-index"
-PLAIN = {"calibrate": False}
-LEARNERS = {
-    "OAA": (TEXT, {"estimator": "OAA"} | PLAIN),
-    "LOMtree": (TEXT, {"estimator": "LOMTree"} | PLAIN),
-    "10 LOMtrees": (TEXT, {"estimator": "LOMTree", "n_estimators": 10} | PLAIN),
-    "Recall Tree": (TEXT, {"estimator": "RecallTree"} | PLAIN),
-    "filter tree": (TEXT, {"estimator": "FilterTree"} | PLAIN),
+ONLINE = ("OAA", "LOMtree", "10 LOMtrees", "Recall Tree", "filter tree")
+LEARNERS = {name: (TEXT, UNCALIBRATED[name]) for name in ONLINE} | {
     "LdSM": (TEXT, {"estimator": "LdSM"}),
     "GAMBLE": ("letter", {"estimator": "Gamble", "n_estimators": 100}),
     "GAMBLE, 20 columns": ("blobs-20", {"estimator": "Gamble", "n_estimators": 50}),
@@ -64,7 +57,7 @@ def measure(case):
 
 
 def called(predictor, X_test):
-    """Calls of a predictor by two threads of Python over those by one."""
+    """Return the calls of a predictor by two Python threads, relative to one thread."""
     predictor.predict(X_test)
     found = {}
     for n_rows in (1, 100):
@@ -79,7 +72,7 @@ def called(predictor, X_test):
 
 
 def calls(predictor, rows, n_threads, seconds=0.5):
-    """Calls in all threads together."""
+    """Return the number of calls of all threads together."""
     counts = []
 
     def call():

@@ -1,8 +1,9 @@
-"""The harness of ``make measure``: small runs, records, and what pages show of them."""
+"""The harness of ``make measure``: small runs, records and pages."""
 
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,7 +21,7 @@ OAA = {"estimator": "OAA", "calibrate": False}
 
 @pytest.fixture
 def harness(monkeypatch):
-    """The modules of the harness, with clean sources of a fixed commit."""
+    """Return the modules of the harness, with a fixed commit."""
     monkeypatch.syspath_prepend(ROOT / "benches")
     from harness import case, data, plot, record, run
 
@@ -30,7 +31,7 @@ def harness(monkeypatch):
 
 @pytest.fixture
 def small(harness, monkeypatch):
-    """A small task in the place of every data set."""
+    """Replace every data set by a small task."""
 
     def load(name, rows=None):
         X, y = make_xmc(500, 60, 6, multilabel=name == "sets", random_state=0)
@@ -39,7 +40,7 @@ def small(harness, monkeypatch):
     monkeypatch.setattr(harness.data, "load", load)
 
 
-def case_of(harness, task="classes", settings=OAA, adapter="ours", package="", **more):
+def case_of(harness, task="classes", settings=OAA, adapter="estimators.XMTree", package="", **more):
     return harness.case.Case(
         "peers", task, f"{package or 'xmtree'} program", settings, 0, adapter, package, **more
     )
@@ -51,7 +52,7 @@ def test_programs_run_in_processes_of_their_own(harness, small, tmp_path, task):
     other = "OneVsRestClassifier(LinearSVC)" if task == "sets" else "SGDClassifier"
     cases = [
         case_of(harness, task, {"estimator": "OAA"}),
-        case_of(harness, task, {"estimator": other}, "scikit", "scikit-learn"),
+        case_of(harness, task, {"estimator": other}, "estimators.ScikitLearn", "scikit-learn"),
     ]
     log = harness.run.Log(tmp_path / "log.jsonl")
     environments, said = harness.run.Environments(), []
@@ -63,7 +64,7 @@ def test_programs_run_in_processes_of_their_own(harness, small, tmp_path, task):
         assert row["shape"] == [400, 60, 6]
         for name in ("train_s", "train_mb", "peak_mb", "file_mb", "load_ms", "batch_us", "one_us"):
             assert np.isfinite(row[name])
-    # Another run of the same is not measured.
+    # Known cases are not measured again.
     again = harness.run.Log(log.path)
     assert harness.run.run_all(cases, again, environments, say=said.append) == runs
     assert len(said) == 2
@@ -83,7 +84,7 @@ def test_what_fails_or_takes_too_long_is_noted(harness, small, tmp_path):
 
 @pytest.fixture
 def asked(harness, small, monkeypatch):
-    """The cases that are asked for, answered without measuring."""
+    """Collect the cases, without measuring them."""
     found = []
 
     def measured(case, source, python, limit, task, path):
@@ -101,7 +102,7 @@ def asked(harness, small, monkeypatch):
 
 
 def test_what_was_run_is_not_run_again(harness, asked, tmp_path, monkeypatch):
-    cases = [case_of(harness).of_seed(seed) for seed in range(2)]
+    cases = [replace(case_of(harness), seed=seed) for seed in range(2)]
     environments = harness.run.Environments()
 
     def ran(cases=cases, **how):
@@ -112,18 +113,18 @@ def test_what_was_run_is_not_run_again(harness, asked, tmp_path, monkeypatch):
 
     assert ran() == [0, 1]
     assert ran() == []
-    assert ran([*cases, case_of(harness).of_seed(2)]) == [2]
+    assert ran([*cases, replace(case_of(harness), seed=2)]) == [2]
     assert ran(again=True) == [0, 1]
     monkeypatch.setattr(harness.run, "source", lambda: "fedcba9")
     assert ran() == [0, 1]
-    # Sources that are not committed are measured each time.
+    # Uncommitted sources are measured each time.
     monkeypatch.setattr(harness.run, "source", lambda: "fedcba9-dirty")
     assert ran(cases[:1]) == ran(cases[:1]) == [0]
 
 
 def test_slow_programs_run_once(harness, asked, tmp_path):
     asked.seconds = harness.run.SLOW + 1
-    cases = [case_of(harness).of_seed(seed) for seed in range(3)]
+    cases = [replace(case_of(harness), seed=seed) for seed in range(3)]
     log = harness.run.Log(tmp_path / "log.jsonl")
     harness.run.run_all(cases, log, harness.run.Environments())
     assert [case.seed for case in asked] == [0]
@@ -168,7 +169,7 @@ def test_a_record_is_read_as_it_was_written(harness, tmp_path):
         | {"at": "a machine; xmtree 0123abc; 2026-01-01; Python 3.11"},
     ]
     assert found.circumstances() == "a machine; xmtree 0123abc; 2026-01-01 to 2026-01-02."
-    # A row that is measured again replaces the old one; other sources make a row of their own runs.
+    # A new measurement replaces a row. Runs of different sources are not mixed.
     again = [*runs, run_of("a", "one", 0, "fedcba9", error=20.0)]
     found.update(harness.record.summarized(again, harness.case.medians), [("a", "two")])
     assert [(row["program"], row["error"], row["runs"]) for row in found.rows] == [
@@ -184,8 +185,9 @@ def test_every_subject_has_distinct_cases_and_a_record_of_them(harness):
         module = harness.case.subject(name)
         cases = [json.dumps(case.key()) for case in module.cases()]
         assert len(set(cases)) == len(cases) > 0
-        adapters = {case.adapter for case in module.cases()} - {""}
-        assert all((ROOT / f"benches/programs/{each}.py").is_file() for each in adapters)
+        for adapter in {case.adapter for case in module.cases()} - {""}:
+            file, program = adapter.split(".")
+            assert f"class {program}(" in (ROOT / f"benches/programs/{file}.py").read_text()
         assert harness.record.Record(name).rows
         assert all(hasattr(module, each) for each in ("TITLE", "cases"))
 
@@ -237,7 +239,7 @@ def test_rows_get_their_rarest_label(harness):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell script")
 def test_install_peers(tmp_path):
-    """The first choice that installs is taken; what has none is noted with the reason."""
+    """The first choice that installs is taken, and a missing package is noted with the reason."""
     (tmp_path / "bin").mkdir()
     pip = tmp_path / "bin" / "python"
     pip.write_text(

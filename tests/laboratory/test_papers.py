@@ -27,7 +27,7 @@ def statements(papers):
 
 
 def toy(statements, name, data="", section="", base=10.0, needs=()):
-    """An item whose values are known."""
+    """Return an item whose values are known."""
 
     def measure(settings, seed, rows):
         return {"error": settings["base"] + seed, "curve": [1.0 + seed, 2.0], "lead": 5.0 - seed}
@@ -47,7 +47,7 @@ def toy(statements, name, data="", section="", base=10.0, needs=()):
 
 
 class Record:
-    """What runs of three seeds give."""
+    """The record of runs with three seeds."""
 
     def __init__(self, papers, items):
         from harness.record import summarized
@@ -81,10 +81,10 @@ def test_page(papers, statements, monkeypatch):
     assert "| Figure 3: curve | (plot) | 2.00 | 2.00 |  |" in lines
     assert "| Section 4: it leads | stated | 4.00 ±0.58 | 4.00 | holds |" in lines
     assert "| Section 5: it is behind | stated | -4.00 ±0.58 | -4.00 | does not hold |" in lines
-    # Only differences are explained.
+    # The page gives causes of differences only.
     assert "- Why." in lines
     assert "It is a toy." not in "\n".join(lines)
-    assert "Not run, because the data are not here: isolet." in lines
+    assert "Not run, because the data are missing: isolet." in lines
     assert "Not run yet: later title." in lines
     assert "Seeds: 3; 0123abc, 2026-01-01." in lines
 
@@ -99,7 +99,7 @@ def test_items_of_a_section_share_a_table(papers, statements, monkeypatch):
     assert "| Table 1: error %, toy | 12 | 11.00 ±0.58 | 21.0 | reached |" in lines
     assert "| other | 12 | 31.0 ±0.58 | 21.0 | missed by 19 |" in lines
     assert "- other: It is a toy." in lines
-    # A statement has one row, and a cause of all of them names none.
+    # A statement has one row, and a cause of all data sets names none of them.
     assert "| Section 4: it leads | stated | 4.00 | 4.00 | holds |" in lines
     assert "- Why." in lines
 
@@ -133,8 +133,9 @@ def test_verdicts_of_several_data_sets(papers, statements):
 def test_verdicts(statements, kind, values, verdict):
     line = getattr(statements, kind)("", "", "value", 12.0)
     found = line.verdict(statements.Found.of(values))
-    assert found.text == verdict
-    assert found.differs == (verdict[0] in "+-" or "missed" in verdict or "not" in verdict)
+    assert found == verdict
+    differs = verdict[0] in "+-" or "missed" in verdict or "not" in verdict
+    assert differs == (found not in statements.SAME)
 
 
 def test_items_have_names_of_their_own_and_settings(papers):
@@ -158,7 +159,7 @@ def test_small_runs_have_all_lines(papers):
 
 @pytest.fixture
 def label_sets(papers, monkeypatch):
-    """Few rows with label sets in the place of every data set."""
+    """Replace every data set by a few rows with label sets."""
     from harness import data
 
     random = np.random.default_rng(0)
@@ -173,7 +174,7 @@ def label_sets(papers, monkeypatch):
 @pytest.mark.parametrize(
     "name", ["ldsm-delicious", "ldsm-nodes-bibtex", "ldsm-epochs-bibtex", "ldsm-objective"]
 )
-def test_ldsm_measures_what_its_lines_tell(papers, label_sets, name):
+def test_ldsm_measures_the_values_of_its_lines(papers, label_sets, name):
     for setting in papers.ITEMS[name].settings:
         (case,) = [case for case in papers.cases(1) if (case.task, case.program) == (name, setting)]
         found = json.loads(json.dumps(papers.measure(case)))["rows"]
@@ -181,7 +182,7 @@ def test_ldsm_measures_what_its_lines_tell(papers, label_sets, name):
 
 
 def test_ldsm_first_column_is_the_papers(papers):
-    """The arities of Table 6."""
+    """The first column has the arities of Table 6."""
     from papers.ldsm import TABLE, modes
     from xmtree import LdSMClassifier
 
@@ -195,8 +196,8 @@ def test_ldsm_first_column_is_the_papers(papers):
 
 
 def test_propensities_of_the_evaluated_part(papers, label_sets):
-    """The number of evaluated rows in the place of that of training rows, by the definition."""
-    from papers.ldsm import of_rows
+    """The result equals the definition with the number of evaluated rows."""
+    from papers.ldsm import of_test_part
     from xmtree.metrics import propensities
 
     counts = np.asarray(label_sets.y.sum(axis=0)).ravel()
@@ -204,5 +205,5 @@ def test_propensities_of_the_evaluated_part(papers, label_sets):
     c = (np.log(label_sets.y_test.shape[0]) - 1) * (b + 1) ** a
     wanted = 1 / (1 + c * (counts + b) ** -a)
     usual = propensities(label_sets.y)
-    assert np.allclose(of_rows(usual, label_sets), wanted)
+    assert np.allclose(of_test_part(usual, label_sets), wanted)
     assert not np.allclose(usual, wanted)
