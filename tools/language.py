@@ -49,10 +49,15 @@ def python(text: str) -> Iterator[Block]:
             yield block[0][0], "\n".join(match[1] for _, match in block if match), False
 
 
+def markdown(text: str) -> Iterator[Block]:
+    """Yield the text of a page, without indented code."""
+    yield 1, re.sub(r"^ {4}.*$", "", text, flags=re.MULTILINE), False
+
+
 def prose(text: str) -> Iterator[str]:
     """Yield the paragraphs and list items of Markdown or numpydoc, without code and tables."""
     text = re.sub(r"^(```|~~~|:::).*?^(```|~~~|:::)", "\n\n", text, flags=re.DOTALL | re.MULTILINE)
-    not_prose = r"^(\||#|>>>|\.\.\. |---|===|<|[\w*]+( : .*)?$(?=\n {4})).*$"
+    not_prose = r"^( *\||#|>>>|\.\.\. |---|===|<|[\w*]+( : .*)?$(?=\n {4})).*$"
     text = re.sub(not_prose, "", text, flags=re.MULTILINE)
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
     yield from re.split(r"\n\s*\n|\n\s*(?:[-*]|\d+\.)\s|\n(?=\S)(?<=:\n)", text)
@@ -69,7 +74,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--list", action="store_true", help="print every long sentence")
     show_all = parser.parse_args().list
-    readers = {".rs": rust, ".py": python, ".md": lambda text: [(1, text, False)]}
+    readers = {".rs": rust, ".py": python, ".md": markdown}
     files = list(ROOT.glob("*.md")) + [
         path for part in ("rust", "python", "docs") for path in sorted((ROOT / part).rglob("*"))
     ]

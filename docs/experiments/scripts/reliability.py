@@ -1,9 +1,9 @@
-"""Draws the reliability of learners on test rows.
+"""Draw the reliability of learners on test rows.
 
     python docs/experiments/scripts/reliability.py DATA
 
 DATA is the folder of the data sets. Writes docs/figures/reliability-letter.svg (26 labels) and
-docs/figures/reliability-naics.svg (1,055).
+docs/figures/reliability-naics.svg (1,055 labels).
 """
 
 import io
@@ -33,10 +33,10 @@ def draw(folder, name):
         found = model.predict_topk(X_test, 1, scores="probability")
         axes = plot_reliability(y_test, *found, n_bins=15, label=title, ax=axes)
     axes.figure.set_size_inches(5, 5)
-    # Text stays text, which is smaller than its outlines; a date would change with each run.
+    # Without a date, which would change with each run.
     text = io.StringIO()
     axes.figure.savefig(text, format="svg", metadata={"Date": None})
-    # Less than a tenth of a point is not seen.
+    # Coordinates are rounded to a tenth of a point, to save space.
     short = re.sub(r"\n\s+", "\n", re.sub(r"(\d\.\d)\d+", r"\1", text.getvalue()))
     Path(f"docs/figures/reliability-{name}.svg").write_text(short)
 
