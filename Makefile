@@ -1,13 +1,13 @@
 # Everything happens in .venv; `make` lists the targets. Works with GNU make 3.81.
 
 VENV := .venv
-# Programs that xmtree is compared with; PECOS needs another version of numpy.
+# Environments of the programs that xmtree is compared with; PECOS needs an older numpy.
 PEERS := .venv-peers
 PECOS := .venv-pecos
 BIN := $(VENV)/bin
 PHASE := @tools/phase
-# The compiled module, inside the source tree: the package is installed editable,
-# so that only a change of Rust code needs a build.
+# The compiled module, inside the source tree. The package is installed editable, so
+# only a change of Rust code needs a build.
 MODULE := python/xmtree/_core.abi3.so
 RUST := $(shell find rust -name '*.rs') Cargo.toml Cargo.lock
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -52,7 +52,7 @@ stubtest: $(VENV)/.test install
 	$(PHASE) "stubtest" $(BIN)/python -m mypy.stubtest xmtree._core \
 		--mypy-config-file pyproject.toml --allowlist tools/stubtest-allow.txt
 
-# A process for each core, each file of tests in one of them.
+# One process per core. All tests of a file run in the same process.
 pytest: $(VENV)/.test install ## Test the Python package
 	$(PHASE) "pytest" $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
@@ -60,21 +60,21 @@ docs: install $(VENV)/.docs ## Build the documentation into docs/_build/html, wa
 	$(PHASE) "docs" $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b html docs docs/_build/html
 
 # SELECT='-k predict' times a part of the package.
-bench: install $(VENV)/.bench ## Time the core (Criterion), and the learners beside one-against-all
+bench: install $(VENV)/.bench ## Time the core (Criterion), and the learners against one-against-all
 	@tools/check-rust
-	$(PHASE) "tests of what measures" $(BIN)/python -m pytest -o norecursedirs=".*" tests/laboratory
+	$(PHASE) "tests of the benchmarks" $(BIN)/python -m pytest -o norecursedirs=".*" tests/laboratory
 	$(PHASE) "cargo bench" cargo bench --locked
 	$(PHASE) "pytest-benchmark" $(BIN)/python -m pytest benches/bench_oaa.py --benchmark-only $(SELECT)
 
-# SELECT='peers labels --only naics --seeds 1' measures a part, '--list' lists the cases, '--help' has
-# the rest. Other programs are installed where subjects are measured that have them.
+# SELECT='peers labels --only naics --seeds 1' measures a part, '--list' lists the cases, '--help'
+# explains all options. Other programs are installed if a selected subject needs them.
 OTHERS = $(if $(SELECT),$(filter peers labels,$(SELECT)),all)
-measure: install $(VENV)/.bench $(if $(OTHERS),$(PEERS)/.done $(PECOS)/.done) ## Measure what the documentation shows (hours); SELECT=peers takes a part
+measure: install $(VENV)/.bench $(if $(OTHERS),$(PEERS)/.done $(PECOS)/.done) ## Measure the figures of the documentation (hours); SELECT=peers for a part
 	$(PHASE) "measure" env PYTHONPATH=benches $(BIN)/python -m harness $(SELECT) \
 		--pythons $(PEERS)/bin/python $(PECOS)/bin/python
 
-# tools/check says what each takes and needs; what follows the name are its arguments.
-check: $(VENV)/.python $(if $(filter fuzz address long-runs,$(SELECT)),install $(VENV)/.test) ## Counts, fuzzing, sanitizers, long runs: SELECT=counts, fuzz, ...; alone it lists them
+# SELECT is the name of a check and its arguments; tools/check describes each.
+check: $(VENV)/.python $(if $(filter fuzz address long-runs,$(SELECT)),install $(VENV)/.test) ## Run a check: SELECT=counts, fuzz, a sanitizer, long runs; without SELECT, list them
 	@tools/check-rust
 	$(PHASE) "check $(SELECT)" env SECONDS_EACH=$(or $(filter-out 0,$(SECONDS)),60) tools/check $(SELECT)
 
@@ -82,11 +82,11 @@ wheel: install ## Build a wheel into dist/
 	@tools/check-rust
 	$(PHASE) "wheel" $(BIN)/maturin build --release --locked --quiet --out dist
 
-release-check: install $(VENV)/.release ## Install the wheel with the oldest and newest dependencies, build offline
+release-check: install $(VENV)/.release ## Test the wheel with the oldest and newest dependencies, and build offline
 	@tools/check-rust
 	$(PHASE) "release-check" $(BIN)/python tools/release_check.py $(SELECT)
 
-clean: ## Remove everything that was built, .venv too
+clean: ## Remove everything that was built, including .venv
 	rm -rf $(VENV) $(PEERS) $(PECOS) target dist docs/_build docs/api .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	rm -f python/xmtree/_core.*.so
 	find python tests benches tools -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -116,19 +116,19 @@ $(VENV)/.release: $(VENV)/.build
 	$(PHASE) "install release tools" $(PIP) -r $(VENV)/release.txt
 	@touch $@
 
-# The opponents have no wheel for every machine; without them the rest is measured.
+# Some programs have no wheel for some machines; the others are still measured.
 $(VENV)/.bench: $(VENV)/.build
 	@$(BIN)/python tools/requirements.py bench >$(VENV)/bench.txt
 	@grep -v -e vowpalwabbit -e omikuji -e lightgbm $(VENV)/bench.txt >$(VENV)/bench-rest.txt
 	$(PHASE) "install bench tools" $(PIP) -r $(VENV)/bench-rest.txt
-	@for opponent in vowpalwabbit omikuji lightgbm; do \
-		grep $$opponent $(VENV)/bench.txt >$(VENV)/bench-one.txt; \
-		$(PIP) --only-binary $$opponent -r $(VENV)/bench-one.txt || \
-			echo "== no $$opponent for this Python and machine: comparisons with it are skipped"; \
+	@for program in vowpalwabbit omikuji lightgbm; do \
+		grep $$program $(VENV)/bench.txt >$(VENV)/bench-one.txt; \
+		$(PIP) --only-binary $$program -r $(VENV)/bench-one.txt || \
+			echo "== skipping comparisons with $$program: no wheel for this Python and machine"; \
 	done
 	@touch $@
 
-# What has no wheel here is left out of the comparison.
+# Programs without a wheel for this machine are left out of the comparison.
 $(PEERS)/.done: tools/peers.txt tools/install-peers
 $(PECOS)/.done: tools/peers-pecos.txt tools/install-peers
 %/.done:
@@ -136,8 +136,8 @@ $(PECOS)/.done: tools/peers-pecos.txt tools/install-peers
 	$(PHASE) "install peers" tools/install-peers $* $(filter %.txt,$^)
 	@touch $@
 
-# Entry points and metadata live in the environment: a change of anything but Rust code
-# installs anew, otherwise a build only replaces the module.
+# A build only replaces the module if nothing but Rust code has changed. Otherwise it installs
+# the package again, because entry points and metadata are in the environment.
 $(MODULE): $(VENV)/.build pyproject.toml README.md $(RUST)
 	@tools/check-rust
 	$(PHASE) "build" env PIP_QUIET=1 $(BIN)/maturin develop --release --locked --quiet \

@@ -27,9 +27,9 @@ autosummary_generate = True
 autodoc_typehints = "none"  # numpydoc's sections have the types
 numpydoc_show_class_members = False  # the templates list them
 numpydoc_xref_param_type = False
-# Every public name has its parameters, in the order of its signature, and what it returns.
+# Docstrings list all parameters, in the order of the signature, and describe the return value.
 numpydoc_validation_checks = {"PR01", "PR02", "PR03", "PR04", "RT01", "GL03"}
-# What yields has no Returns.
+# Generators have Yields instead of Returns.
 numpydoc_validation_exclude = {r"\.iter_"}
 
 
@@ -40,7 +40,7 @@ templates_path = ["_templates"]
 
 
 def link_pages(*arguments: Any) -> None:
-    """Makes links of the pages that a docstring names, as docs/experiments/oaa.md."""
+    """Turn names of pages in a docstring, such as docs/experiments/oaa.md, into links."""
     lines = arguments[-1]
     link = r":doc:`\g<0> </\1>`"
     lines[:] = [re.sub(r"docs/(experiments/[\w-]+)\.md", link, line) for line in lines]

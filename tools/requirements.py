@@ -1,6 +1,6 @@
-"""Print the requirements of an extra of the package, or those to "build" and run it.
+"""Print the requirements of an extra, or of building and running the package ("build").
 
-Lets pip install them before, and independently of, the package itself.
+pip installs them before the package, and independently of it.
 """
 
 import sys

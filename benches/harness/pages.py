@@ -70,7 +70,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="fail if a page is outdated")
     check = parser.parse_args().check
     stale = update(check)
-    print("outdated:" if check else "written:", *(stale or ["none"]))
+    print("not up to date:" if check else "written:", *(stale or ["none"]))
     return int(check and bool(stale))
 
 

@@ -159,7 +159,7 @@ SAMME = Item(
         Line("Section 5.1", "sign test, p", "p", "0.0066, in favor of GAMBLE"),
         Claim(
             "Section 5.1",
-            "GAMBLE is better than SAMME: comparisons won less lost",
+            "GAMBLE is better than SAMME: comparisons won minus lost",
             lambda values: values["wins"] - values["losses"],
             cause="Trees of 511 leaves win, 22 to 2 in an earlier run, but trees of 15 leaves do "
             "not (docs/experiments/gamble.md). The paper's result is unexplained.",
@@ -195,7 +195,7 @@ SIZE_OF_TREES = Item(
 )
 SPHERES = Item(
     "gamble-spheres",
-    "concentric spheres of two and five classes, beside SAMME",
+    "concentric spheres of two and five classes, compared with SAMME",
     (),
     concentric,
     DEEP,

@@ -170,9 +170,9 @@ def of_table(name):
             ),
         ),
         seeds={"news20-bydate": 2, "naics2017-index": 2, "omniglot": 1}.get(name, 3),
-        note=f"In the paper's mode each learner is tuned on a tenth of the training rows: learning "
-        f"rates {STEPS}, passes {PASSES}, and for LOMtree nodes {NODES} times the classes and R_S "
-        f"{RESISTANCES}, a part of the paper's grid.",
+        note=f"In the paper's mode each learner is tuned on a tenth of the training rows. The grid "
+        f"has learning rates {STEPS} and passes {PASSES}. For LOMtree it also has nodes {NODES} "
+        f"times the classes and R_S {RESISTANCES}, a part of the paper's grid.",
         section="LOMtree and the other trees",
         data=name,
     )

@@ -27,13 +27,14 @@ HEAD = """# The papers, reproduced
 
 What do the papers report and state, and what does this package measure? `make measure
 SELECT=papers` runs it and writes this page from a table
-([papers.csv](../benches/records/papers.csv)); `docs/experiments/` explains what was learned.
+([papers.csv](../benches/records/papers.csv)); [Experiments](experiments/index.md)
+explains the differences.
 
-- *Paper's mode* is the estimator with the options of the paper, and the verdict is about it;
-  *default* is the estimator as it is constructed without options.
+- *Paper's mode* is the estimator with the settings of the paper, *default* the estimator without
+  any. The verdict is about the paper's mode.
 - Values are means over the seeds, ± one standard error. *a to b* is the range of a curve, or of a
   statement over several data sets. A value agrees within two standard errors or 0.5 %.
-- The value of a statement is its margin: the statement holds where it is above 0, and is undecided
+- The value of a statement is its margin: the statement holds if it is above 0, and is undecided
   within two standard errors of 0.
 - Notes under a table explain differences whose cause is known.
 """
