@@ -254,9 +254,10 @@ def test_errors_name_bad_input(client):
 def test_data_beyond_the_memory_of_a_worker_are_refused(estimator):
     rows, labels = (sp.vstack([half] * 5, format="csr") for half in (X, Y))
     # Dask would pause a worker above its limit, which this process exceeds from the start.
-    no_pause = {f"memory_{what}_fraction": False for what in ("target", "spill", "pause")}
+    no_pause = {f"distributed.worker.memory.{what}": False for what in ("target", "spill", "pause")}
     with (
-        in_threads(memory_limit="50kB", **no_pause) as cluster,
+        dask.config.set(no_pause),
+        in_threads(memory_limit="50kB") as cluster,
         Client(cluster, set_as_default=False) as client,
         pytest.raises(MemoryError, match=r"memory_limit.*Give workers more memory or fewer"),
     ):
