@@ -1,15 +1,16 @@
 """Data sets by name: from the folder of data sets, from the package, or synthetic."""
 
-import functools
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import joblib
 import numpy as np
 import scipy.sparse as sp
 from sklearn.model_selection import StratifiedShuffleSplit
@@ -194,23 +195,14 @@ def rarest(task):
     return Task(*one(task.X, task.y), *one(task.X_test, task.y_test))
 
 
-@functools.cache
+@joblib.Memory(CACHE, verbose=0).cache
 def next_word(n):
     """Return the first ``n`` examples of the next-word task, in the order of the text."""
-    kept = CACHE / f"next-word-{CORPUS.stat().st_size}-{n}.npz"
-    if not kept.is_file():
-        CACHE.mkdir(exist_ok=True)
-        # Each process writes files of its own, because several may make the task at a time.
-        text = kept.with_suffix(f".{os.getpid()}.txt")
+    with tempfile.TemporaryDirectory() as folder:
+        text = Path(folder) / "examples.txt"
         subprocess.run([sys.executable, MAKER, CORPUS, text, "--examples", str(n)], check=True)
         X, y = load_xmc(text, multilabel=False)
-        text.unlink()
-        part = kept.with_suffix(f".{os.getpid()}.npz")
-        np.savez(part, data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape, y=y)
-        part.rename(kept)
-    with np.load(kept) as found:
-        X = sp.csr_matrix((found["data"], found["indices"], found["indptr"]), found["shape"])
-        return X, found["y"]
+    return X, np.asarray(y)
 
 
 def words(n_train, n_test, seed, rows=None):

@@ -1,7 +1,5 @@
 """GAMBLE: Huang, Ertekin, Song, Zha, Giles, SDM 2007, with Active GAMBLE (section 5.2)."""
 
-from functools import partial
-
 import numpy as np
 from harness import data
 from harness.measuring import cpu_seconds
@@ -75,14 +73,12 @@ def of_table(name):
     line = "Table 2", "lowest error %", "lowest", LOWEST[name], CAUSES.get(name, "")
     return Item(
         f"gamble-{name}",
-        f"{name}: error within 1000 rounds (default: within its 200)",
-        (name,),
-        partial(table, name=name),
+        "Lowest error within 1000 rounds (default: within its 200)",
+        table,
         MODES,
         (AtMost(*line, data=data_set),),
         seeds=10 if name in SIZES else 3,
         note="The lowest error is that of the best round on the test rows, as in the paper.",
-        section="Lowest error within 1000 rounds (default: within its 200)",
         data=name,
     )
 
@@ -152,7 +148,6 @@ def lead(key, rounds):
 SAMME = Item(
     "gamble-samme",
     "GAMBLE and SAMME on the eight sets after 10, 100 and 1000 rounds: 24 comparisons",
-    tuple(LOWEST),
     against_samme,
     DEEP,
     (
@@ -166,11 +161,11 @@ SAMME = Item(
         ),
     ),
     note="Glass, vehicle and splice have random splits with the paper's sizes.",
+    needs=tuple(LOWEST),
 )
 SIZE_OF_TREES = Item(
     "gamble-leaves",
     "pendigits: trees of several sizes",
-    ("pendigits",),
     leaves,
     DEEP,
     (
@@ -192,11 +187,11 @@ SIZE_OF_TREES = Item(
         ),
     ),
     seeds=1,
+    needs=("pendigits",),
 )
 SPHERES = Item(
     "gamble-spheres",
     "concentric spheres of two and five classes, compared with SAMME",
-    (),
     concentric,
     DEEP,
     (
@@ -296,9 +291,8 @@ def of_active(name):
     cause = ACTIVE_CAUSES.get(name, "")
     return Item(
         f"active-{name}",
-        f"{name}: rows that Active GAMBLE takes to the target of {LOWEST[name]} %",
-        (name,),
-        partial(active, name=name),
+        "Rows that Active GAMBLE takes to the error of Table 2",
+        active,
         # The paper trains 1000 trees for every ten rows; here 100, to keep the run short.
         {PAPER: GambleClassifier.PAPER | {"n_estimators": 100}, DEFAULT: {}},
         (
@@ -323,7 +317,6 @@ def of_active(name):
         note=f"Each round adds ten rows, up to {MOST} for Active and {MOST_RANDOM} for Random. A "
         "committee has 100 trees in the paper's mode, not 1000, to keep the run short. A seed that "
         "never reaches the target counts with all rows of the set.",
-        section="Rows that Active GAMBLE takes to the error of Table 2",
         data=name,
     )
 

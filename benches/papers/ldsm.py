@@ -1,6 +1,5 @@
 """LdSM: Majzoubi and Choromanska, AISTATS 2020."""
 
-from functools import partial
 from math import log
 
 import numpy as np
@@ -167,16 +166,13 @@ def of_table(name):
     ]
     return Item(
         f"ldsm-{name}",
-        f"{name}: fifty trees of up to {own(name)['max_nodes']:,} nodes, 20 epochs, trees alone; "
-        "default: ten trees with scorers",
-        (name,),
-        partial(table, name=name),
+        "Fifty trees alone, 20 epochs (default: ten trees with scorers)",
+        table,
         modes(name),
         tuple(lines),
         note="The paper tuned learning rate, lambdas, M and nodes for each set, and gives M and "
         "depth (Table 6). Here learning rate and lambdas were chosen on held-out rows, nodes by "
         "this depth (docs/experiments/ldsm.md). Rows without labels are left out.",
-        section="Fifty trees alone, 20 epochs (default: ten trees with scorers)",
         data=name,
     )
 
@@ -198,9 +194,8 @@ def of_nodes(name):
     numbers = ", ".join(f"{n:,}" for n in MAX_NODES)
     return Item(
         f"ldsm-nodes-{name}",
-        f"{name}: {N_CURVE} trees of up to {numbers} nodes",
-        (name,),
-        partial(by_nodes, name=name),
+        f"{N_CURVE} trees of up to {numbers} nodes",
+        by_nodes,
         modes(name),
         (
             Line("Figures 3, 5", "P@1 %", "P@1", "(plot)"),
@@ -218,7 +213,6 @@ def of_nodes(name):
             ),
         ),
         seeds=2,
-        section=f"{N_CURVE} trees of up to {numbers} nodes",
         data=name,
     )
 
@@ -237,16 +231,14 @@ def by_epochs(settings, seed, rows, name):
 def of_epochs(name):
     return Item(
         f"ldsm-epochs-{name}",
-        f"{name}: {N_CURVE} trees, up to {', '.join(map(str, EPOCHS))} epochs",
-        (name,),
-        partial(by_epochs, name=name),
+        f"{N_CURVE} trees, up to {', '.join(map(str, EPOCHS))} epochs",
+        by_epochs,
         {PAPER: own(name), DEFAULT: {}},
         (
             Line("Remark 3", "loss of P@1 with 2 epochs for 20, % points", "loss", "about 1"),
             Line("Remark 3", "time of 20 epochs over that of 2", "faster", "orders of magnitude"),
         ),
         seeds=2,
-        section=f"{N_CURVE} trees, up to {', '.join(map(str, EPOCHS))} epochs",
         data=name,
     )
 
@@ -272,7 +264,6 @@ TREE = {"n_estimators": 1, "n_epochs": 20, "max_updates": None, "keep_statistics
 OBJECTIVE = Item(
     "ldsm-objective",
     "delicious: the objective J at the nodes of a tree, by depth",
-    ("delicious",),
     objective,
     {
         PAPER: LdSMClassifier.PAPER | {"arity": 2, "max_nodes": 32_000} | TREE,
@@ -291,6 +282,7 @@ OBJECTIVE = Item(
         Claim("Figure 1", "J falls faster below the root, by", "faster"),
         Line("Figure 1", "levels of the tree", "depth", "20"),
     ),
+    needs=("delicious",),
 )
 
 
@@ -309,9 +301,8 @@ def rerank(settings, seed, rows, name):
 def of_rerank(name):
     return Item(
         f"ldsm-rerank-{name}",
-        f"{name}: re-ranking with beta = 0.8, gamma = 1e-4, ten trees",
-        (name,),
-        partial(rerank, name=name),
+        "Re-ranking with beta = 0.8, gamma = 1e-4, ten trees",
+        rerank,
         {PAPER: own("amazon-670k") | {"n_estimators": 10}, DEFAULT: {}},
         (
             Line(
@@ -331,7 +322,6 @@ def of_rerank(name):
         ),
         seeds=1 if name == "wordnet-hypernyms" else 3,
         note="The paper re-ranks Amazon-670k (M = 2, 2,000 nodes), which these sets replace.",
-        section="Re-ranking with beta = 0.8, gamma = 1e-4, ten trees",
         data=name,
     )
 
@@ -350,16 +340,14 @@ def of_times(name):
     us, training = TIMES[name]
     return Item(
         f"ldsm-times-{name}",
-        f"{name}: times of prediction and training",
-        (name,),
-        partial(times, name=name),
+        "Times of prediction and training",
+        times,
         {PAPER: own(name), DEFAULT: {}},
         (
             Line("Tables 1, 7", "us a prediction", "us", us),
             Line("Table 8", "processor s of training", "training", training),
         ),
         seeds=1,
-        section="Times of prediction and training",
         data=name,
     )
 

@@ -1,7 +1,6 @@
 """LOMtree: Choromanska and Langford, NIPS 2015 and arXiv 1406.1822."""
 
 import tempfile
-from functools import partial
 from itertools import product, repeat
 from math import log2
 from pathlib import Path
@@ -146,9 +145,8 @@ def of_table(name):
     }
     return Item(
         f"lomtree-{name}",
-        f"{name}, {CLASSES[name]:,} classes: LOMtree and the other trees",
-        (name,),
-        partial(table, name=name),
+        "LOMtree and the other trees",
+        table,
         {PAPER: {"tuned": True}, DEFAULT: {"tuned": False}},
         (
             Line("Table 4", "test error %, LOMtree", "LOMtree", TABLE.get(name, "(other data)")),
@@ -173,7 +171,6 @@ def of_table(name):
         note=f"In the paper's mode each learner is tuned on a tenth of the training rows. The grid "
         f"has learning rates {STEPS} and passes {PASSES}. For LOMtree it also has nodes {NODES} "
         f"times the classes and R_S {RESISTANCES}, a part of the paper's grid.",
-        section="LOMtree and the other trees",
         data=name,
     )
 
@@ -196,10 +193,10 @@ def swaps(settings, seed, rows):
 SWAPS = Item(
     "lomtree-swaps",
     "T = k - 1 nodes, 5 passes, with swaps (R_S = 4) and without",
-    OURS,
     swaps,
     {PAPER: LOMTreeClassifier.PAPER, DEFAULT: {}},
     tuple(Claim("Section 3.1", "swaps lower the error by", name, data=name) for name in OURS),
+    needs=OURS,
 )
 
 
@@ -222,7 +219,6 @@ def same_budget(settings, seed, rows):
 SAME_BUDGET = Item(
     "lomtree-figure1",
     "One-against-all in LOMtree's training time, LOMtree with one-against-all's weights (arXiv)",
-    OURS,
     same_budget,
     TREE_AND_OAA,
     (
@@ -244,6 +240,7 @@ SAME_BUDGET = Item(
         ),
     ),
     note="One pass. One-against-all learns as many random rows as take the same processor time.",
+    needs=OURS,
 )
 
 
@@ -271,7 +268,6 @@ def times(settings, seed, rows):
 TIMES = Item(
     "lomtree-times",
     "Times of one-against-all over LOMtree's, one pass, one thread",
-    OURS,
     times,
     TREE_AND_OAA,
     (
@@ -292,6 +288,7 @@ TIMES = Item(
             )
         ),
     ),
+    needs=OURS,
 )
 
 ITEMS = (*(of_table(name) for name in CLASSES), SWAPS, SAME_BUDGET, TIMES)

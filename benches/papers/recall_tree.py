@@ -1,7 +1,5 @@
 """Recall Tree: Daume, Karampatziakis, Langford, Mineiro, 2016."""
 
-from functools import partial
-
 import numpy as np
 from harness import data
 from harness.measuring import cpu_seconds
@@ -61,7 +59,6 @@ def next_word(settings, seed, rows):
 WORDS = Item(
     "recall-words",
     f"Next word: {N_TRAIN:,} examples to learn, {N_TEST:,} to test, one pass",
-    (TEXT,),
     next_word,
     {
         PAPER: {
@@ -100,6 +97,7 @@ WORDS = Item(
     "same novels; the paper splits by articles. In the paper's mode one-against-all samples 64 "
     "classes per example. By default it trains all classes and drops weights below 0.01. Both "
     "store sparse weights, so a prediction takes less than linear time in the classes.",
+    needs=(TEXT,),
 )
 
 
@@ -122,7 +120,6 @@ def in_order(settings, seed, rows):
 ORDER = Item(
     "recall-order",
     f"Next word: progressive error after {', '.join(f'{n:,}' for n in ORDERED)} examples",
-    (TEXT,),
     in_order,
     MODES,
     (
@@ -138,6 +135,7 @@ ORDER = Item(
             lambda values: values["permuted"][-1] - values["in-order"][-1],
         ),
     ),
+    needs=(TEXT,),
 )
 
 
@@ -162,9 +160,8 @@ def of_candidates(name):
     numbers = ", ".join(map(str, CANDIDATES))
     return Item(
         f"recall-candidates-{name}",
-        f"{name}: {numbers} candidates a leaf, with path features and without",
-        (name,),
-        partial(candidates, name=name),
+        "Candidates a leaf, with path features and without",
+        candidates,
         {PAPER: RecallTreeClassifier.PAPER, DEFAULT: {"loss": "logistic"}},
         (
             Line("Figure 5b", "error %, with path features", "all", "35 to 9 (plot, ALOI)"),
@@ -180,8 +177,8 @@ def of_candidates(name):
             ),
             Claim("Section 4.4", "and that gain exceeds the one of 5 candidates by", "more"),
         ),
-        note="Up to ten passes with early stopping on a tenth of the rows, as in the paper.",
-        section="Candidates a leaf, with path features and without",
+        note=f"Curves have {numbers} candidates. Training has up to ten passes with early stopping "
+        "on a tenth of the rows, as in the paper.",
         data=name,
     )
 
@@ -199,7 +196,6 @@ def bound(settings, seed, rows):
 BOUND = Item(
     "recall-bound",
     f"Next word: multiplier of the recall bound, {N_BOUND:,} examples",
-    (TEXT,),
     bound,
     MODES,
     (
@@ -212,6 +208,7 @@ BOUND = Item(
             lambda values: values["recall"] - values["1"],
         ),
     ),
+    needs=(TEXT,),
 )
 
 
@@ -232,9 +229,8 @@ def space(settings, seed, rows, name):
 def of_space(name):
     return Item(
         f"recall-space-{name}",
-        f"{name}: size of the files after one pass",
-        (name,),
-        partial(space, name=name),
+        "Size of the files after one pass",
+        space,
         {
             PAPER: {
                 "tree": RecallTreeClassifier.PAPER,
@@ -259,7 +255,6 @@ def of_space(name):
                 cause="The 26 scorers of letter take 11 kB, less than the nodes' other data.",
             ),
         ),
-        section="Size of the files after one pass",
         data=name,
     )
 

@@ -118,23 +118,28 @@ class Item:
     Attributes
     ----------
     name : short, without spaces
-    title : description, with the data
-    needs : data sets
-    measure : the values of a run: ``measure(settings, seed, rows)``
+    title : heading of the table; items with the same title share it
+    measure : the values of a run: ``measure(settings, seed, rows)``, and ``data`` if it is given
     settings : by the heads of their columns; the first is compared with the paper
     seeds : number of seeds
     note : a sentence for the page
-    section : heading of the table, shared with other items; default: the title
-    data : the data set
+    data : the data set, or ""
+    needs : data sets, if there are several or none
     """
 
     name: str
     title: str
-    needs: tuple[str, ...]
-    measure: Callable[[dict[str, Any], int, int | None], Values]
+    measure: Callable[..., Values]
     settings: dict[str, dict[str, Any]]
     lines: tuple[Line, ...]
     seeds: int = 3
     note: str = ""
-    section: str = ""
     data: str = ""
+    needs: tuple[str, ...] = ()
+
+    def data_sets(self) -> tuple[str, ...]:
+        return (self.data,) if self.data else self.needs
+
+    def values(self, settings: dict[str, Any], seed: int, rows: int | None) -> Values:
+        """Measure the values of a run."""
+        return self.measure(settings, seed, rows, *([self.data] if self.data else []))

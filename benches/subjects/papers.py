@@ -28,7 +28,7 @@ HEAD = """# The papers, reproduced
 What do the papers report and state, and what does this package measure? `make measure
 SELECT=papers` runs it and writes this page from a table
 ([papers.csv](../benches/records/papers.csv)); [Experiments](experiments/index.md)
-explains the differences.
+explains the differences, the [glossary](glossary.md) the terms.
 
 - *Paper's mode* is the estimator with the settings of the paper, *default* the estimator without
   any. The verdict is about the paper's mode.
@@ -50,13 +50,13 @@ def cases(seeds=99):
 
 
 def needs(case):
-    return ITEMS[case.task].needs
+    return ITEMS[case.task].data_sets()
 
 
 def measure(case):
     """Return the value of each line."""
     item = ITEMS[case.task]
-    values = item.measure(case.settings, case.seed, case.rows)
+    values = item.values(case.settings, case.seed, case.rows)
     return {"rows": {name(case.program, line): {"value": line.of(values)} for line in item.lines}}
 
 
@@ -83,18 +83,18 @@ def page(record):
     for paper, items in PAPERS.items():
         parts.append(f"## {paper}\n")
         missing = []
-        for title, group in groupby(items, key=lambda item: item.section or item.title):
+        for title, group in groupby(items, key=lambda item: item.title):
             group = list(group)
             measured = [item for item in group if any(task == item.name for task, _ in known)]
             missing += [item for item in group if item not in measured]
             if measured:
                 parts += section(title, measured, known)
-        lacks = dict.fromkeys(need for item in missing for need in item.needs if absent(need))
+        lacks = dict.fromkeys(need for item in missing for need in item.data_sets() if absent(need))
         if lacks:
             parts.append(f"Not run, because the data are missing: {', '.join(lacks)}.\n")
         for item in missing:
-            if not set(item.needs) & lacks.keys():
-                parts.append(f"Not run yet: {item.title}.\n")
+            if not set(item.data_sets()) & lacks.keys():
+                parts.append(f"Not run yet: {item.name}.\n")
     return "\n".join(parts)
 
 

@@ -26,10 +26,10 @@ def statements(papers):
     return statements
 
 
-def toy(statements, name, data="", section="", base=10.0, needs=()):
+def toy(statements, name, title, data="", base=10.0, needs=()):
     """Return an item whose values are known."""
 
-    def measure(settings, seed, rows):
+    def measure(settings, seed, rows, data=""):
         return {"error": settings["base"] + seed, "curve": [1.0 + seed, 2.0], "lead": 5.0 - seed}
 
     behind = statements.Claim("Section 5", "it is behind", lambda v: -v["lead"], cause="Why.")
@@ -41,9 +41,7 @@ def toy(statements, name, data="", section="", base=10.0, needs=()):
         behind,
     )
     modes = {"paper's mode": {"base": base}, "default": {"base": 20.0}}
-    return statements.Item(
-        name, f"{name} title", needs, measure, modes, lines, section=section, data=data
-    )
+    return statements.Item(name, title, measure, modes, lines, data=data, needs=needs)
 
 
 class Record:
@@ -72,8 +70,8 @@ def page_of(papers, monkeypatch, items, measured):
 
 
 def test_page(papers, statements, monkeypatch):
-    items = [toy(statements, name) for name in ("toy", "later")]
-    items.append(toy(statements, "lost", needs=("isolet",)))
+    items = [toy(statements, name, f"{name} title") for name in ("toy", "later")]
+    items.append(toy(statements, "lost", "lost title", needs=("isolet",)))
     lines = page_of(papers, monkeypatch, items, ["toy"])
     assert "| statement | paper | paper's mode | default | verdict |" in lines
     assert "| Table 1: error % | 12 | 11.00 ±0.58 | 21.0 | reached |" in lines
@@ -85,13 +83,13 @@ def test_page(papers, statements, monkeypatch):
     assert "- Why." in lines
     assert "It is a toy." not in "\n".join(lines)
     assert "Not run, because the data are missing: isolet." in lines
-    assert "Not run yet: later title." in lines
+    assert "Not run yet: later." in lines
     assert "Seeds: 3; 0123abc, 2026-01-01." in lines
 
 
 def test_items_of_a_section_share_a_table(papers, statements, monkeypatch):
     items = [
-        toy(statements, name, name, "Both toys", base)
+        toy(statements, name, "Both toys", name, base)
         for name, base in (("toy", 10.0), ("other", 30.0))
     ]
     lines = page_of(papers, monkeypatch, items, ["toy", "other"])
