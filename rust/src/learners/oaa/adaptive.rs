@@ -1,60 +1,41 @@
-//! Steps of "nag", number for number what Vowpal Wabbit's `--oaa` does: algorithm and
-//! arithmetic are those of [`crate::linear::nag`], here for a vector of classes.
+//! Steps of "nag", the normalized adaptive gradient of Vowpal Wabbit's `--oaa`, number for number.
 //!
-//! Cost per example and class: a square root and up to four divisions per feature.
+//! Algorithm and arithmetic are those of [`crate::linear::nag`], for a vector of classes. An example
+//! costs a square root and up to four divisions per class and feature.
 
-use super::chunk::{Chunk, Example};
-use super::kernels::{best, scores, BestClass};
-use super::tile::{each_lane, for_groups, row_mut, Lanes, Tile};
+use super::chunk::Example;
+use super::tile::{each_lane, row_mut, Lanes, Tile};
 use crate::linear::nag::Magnitude;
 use crate::linear::{bounded_change, bounded_sum, Loss, NagSlot};
-use crate::simd::{dispatched, LANES};
+use crate::simd::LANES;
 
-dispatched! {
-    /// Learns the chunk's examples one after the other; `out` gets the best class of
-    /// each as it stood before the example was learned.
-    pub(super) fn learn(tile: &mut Tile, chunk: &Chunk, loss: Loss, out: &mut Vec<BestClass>) {
-        for_groups!(tile.groups, learn_groups(tile, chunk, loss, out));
-    }
-}
-
-/// What the classes of a tile learn of one example.
+/// Targets of a tile's classes for one example.
 struct Targets<const G: usize> {
     /// +1 or -1.
     y: [Lanes; G],
-    /// Importance, 0 where there is nothing to learn.
+    /// Importance; 0 for classes that are not sampled.
     h: [Lanes; G],
-    /// The squared slope of the loss times importance, 0 where a class learns nothing.
+    /// Squared slope of the loss times importance; 0 for classes that learn nothing.
     slopes: [Lanes; G],
 }
 
+/// Learns an example with the scores `p`. `rates` is a buffer.
 #[inline(always)]
-fn learn_groups<const G: usize>(
+pub(super) fn learn<const G: usize>(
     tile: &mut Tile,
-    chunk: &Chunk,
+    example: &Example<'_>,
     loss: Loss,
-    out: &mut Vec<BestClass>,
+    p: &[Lanes; G],
+    rates: &mut Vec<[Lanes; G]>,
 ) {
-    let mut rates = Vec::new();
-    for i in 0..chunk.rows.len() {
-        let example = chunk.get(i);
-        let mut p = scores::<G>(&tile.weights, &example);
-        if let Some(span) = example.params.span {
-            for p in p.as_flattened_mut() {
-                *p = span.clamp(*p);
-            }
-        }
-        out.push(best::<G>(tile, &p));
-        tile.mark_seen(example.labels);
-        if let Some(targets) = targets(tile, &example, loss, &p) {
-            let sums = update_sums(tile, &example, &targets.slopes, &mut rates);
-            let u = steps(tile, &example, loss, &p, &targets, &sums);
-            apply(tile, &example, &u, &rates);
-        }
+    if let Some(targets) = targets(tile, example, loss, p) {
+        let sums = update_sums(tile, example, &targets.slopes, rates);
+        let u = steps(tile, example, loss, p, &targets, &sums);
+        apply(tile, example, &u, rates);
     }
 }
 
-/// None if no class learns anything.
+/// Returns the targets of the classes, or none if no class learns anything.
 #[inline(always)]
 fn targets<const G: usize>(
     tile: &Tile,
@@ -87,9 +68,9 @@ fn targets<const G: usize>(
     any.then_some(Targets { y, h, slopes })
 }
 
-/// Adds the example to the sums of all classes with a slope; `rates` gets the rates of
-/// its features. Returns, per class, the change of its score by a step of 1, but for the
-/// factor M, and the example's squared length in units of the largest sizes.
+/// Adds the example to the sums of all classes with a slope, and writes the learning rates of its
+/// features to `rates`. Returns two numbers per class: the change of its score by a step of 1,
+/// without the factor M; and the squared length of the example, in units of the largest values.
 #[inline(always)]
 fn update_sums<const G: usize>(
     tile: &mut Tile,
@@ -119,7 +100,7 @@ fn update_sums<const G: usize>(
             }
         }
         each_lane::<G>(|g, lane| {
-            // Those that learn nothing have no rate, as it might be infinite.
+            // The rate of a class that learns nothing might be infinite.
             let learns = slopes[g][lane] > 0.0;
             rate[g][lane] = if learns { rate[g][lane] } else { 0.0 };
             ppu[g][lane] += x.square * rate[g][lane];
@@ -129,7 +110,7 @@ fn update_sums<const G: usize>(
     [ppu, length]
 }
 
-/// Each class's step, 0 for those without a slope.
+/// Returns the step of each class, 0 for classes without a slope.
 #[inline(always)]
 fn steps<const G: usize>(
     tile: &mut Tile,

@@ -1,15 +1,16 @@
-//! A chunk of examples, prepared once and then learned by one tile of classes
-//! after the other, and what preparing examples keeps: slots, drawn negatives, the average's total.
+//! A chunk of examples, prepared once and then learned by one tile of classes after the other; and
+//! the state of preparation: feature slots, sampled negatives, the total of the average.
 //!
-//! The average favors late weights. Shamir & Zhang, "Stochastic gradient descent for non-smooth
-//! optimization" (ICML 2013), section 4, polynomial-decay averaging: the weights after example t
-//! count with about t^[`AVERAGING_POWER`]. That is close to an average over the last pass of
-//! five and needs no number of examples in advance, so it serves streams too.
+//! The average favors late weights. It is the polynomial-decay averaging of Shamir & Zhang,
+//! "Stochastic gradient descent for non-smooth optimization" (ICML 2013), section 4: the weights
+//! after example t have a share of about t^[`AVERAGING_POWER`]. This is close to the average over
+//! the last of five passes. It also serves streams, because the number of examples need not be
+//! known.
 //!
-//! With C_t the sum of these counts up to t, the average after T examples is
+//! With C_t the sum of these shares up to t, the average after T examples is
 //! `sum_t (1 - C_{t-1}/C_T) delta_t = w - u/C_T` with `u = sum_t C_{t-1} delta_t`.
-//! A step adds to w and to u ("average sums") in the same places, so sparse steps
-//! stay sparse.
+//! A step is added to w and to u ("average sums") for the same features, so sparse steps stay
+//! sparse.
 
 use rand::seq::SliceRandom;
 use rand::SeedableRng;
@@ -20,23 +21,23 @@ use crate::data::{Ragged, RaggedRows, RowBuffer};
 use crate::file::is_count;
 use crate::linear::{Span, StepLimit};
 
-/// What a step depends on beside features and classes.
+/// Parameters of an example's step that are the same for all features and classes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StepParams {
     /// Learning rate.
     pub eta: f32,
     /// Importance.
     pub importance: f32,
-    /// How far a step in the chunk's direction may go.
+    /// Limit of the step in the example's direction.
     pub limit: StepLimit,
-    /// With which factor a step is added to the average sums.
+    /// Factor with which the step is added to the average sums.
     pub average_factor: f32,
-    /// What scores are clamped to, if anything ("nag").
+    /// Span that scores are clamped to (only "nag").
     pub span: Option<Span>,
 }
 
 impl StepParams {
-    /// Learning rate times importance.
+    /// Returns learning rate times importance.
     #[inline]
     pub fn rate(&self) -> f32 {
         self.eta * self.importance
@@ -46,25 +47,25 @@ impl StepParams {
 /// An example of a [`Chunk`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Example<'a> {
-    /// Feature slots, the constant's last.
+    /// Feature slots; the constant comes last.
     pub slots: &'a [u32],
-    /// The features' values.
+    /// Values of the features.
     pub values: &'a [f32],
-    /// By how much the features' weights change for a step of 1 ; empty with "nag".
+    /// Change of the features' weights for a step of 1; empty with "nag".
     pub direction: &'a [f32],
-    /// Its classes, increasing.
+    /// Classes of the example, increasing.
     pub labels: &'a [u32],
-    /// The classes to learn as not being its own, and their importance relative to the
-    /// example's; none: all others.
+    /// Sampled wrong classes, and their importance relative to the example's; none to learn all
+    /// wrong classes.
     pub negatives: Option<(&'a [u32], f32)>,
-    /// The rest.
+    /// Parameters of its step.
     pub params: StepParams,
 }
 
-/// Examples one behind the other.
+/// Examples in contiguous arrays.
 #[derive(Debug, Default)]
 pub(super) struct Chunk {
-    /// Slots and values.
+    /// Feature slots and values.
     pub rows: RaggedRows,
     direction: Ragged<f32>,
     pub labels: Ragged<u32>,
@@ -72,12 +73,12 @@ pub(super) struct Chunk {
     pub params: Vec<StepParams>,
     /// Number of classes of the model.
     pub n_classes: usize,
-    /// Relative importance of a sampled negative; none: all negatives are learned.
+    /// Relative importance of a sampled wrong class; none if all wrong classes are learned.
     negative_weight: Option<f32>,
 }
 
 impl Chunk {
-    /// No example yet.
+    /// Returns a chunk without examples.
     pub fn new(n_classes: usize, negative_weight: Option<f32>) -> Self {
         Self {
             n_classes,
@@ -95,7 +96,7 @@ impl Chunk {
         self.params.clear();
     }
 
-    /// Adds an example whose columns have been turned into slots.
+    /// Adds an example whose columns were replaced by slots.
     pub fn push(
         &mut self,
         row: &RowBuffer,
@@ -111,7 +112,7 @@ impl Chunk {
         self.params.push(params);
     }
 
-    /// Example `i`.
+    /// Returns example `i`.
     #[inline(always)]
     pub fn get(&self, i: usize) -> Example<'_> {
         let (slots, values) = self.rows.row(i);
@@ -128,18 +129,17 @@ impl Chunk {
     }
 }
 
-/// Rows ("slots") are given to columns when they first occur, so that memory
-/// grows with the features seen and not with the width of X.
+/// Assigns a row of weights ("slot") to each column when it first occurs, so that memory grows with
+/// the features seen and not with the width of X.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct FeatureSlots {
-    /// Slot + 1 per column, 0 for none: pages of zeros that are never touched
-    /// take no memory.
+    /// Slot + 1 per column, 0 for none. Pages that stay zero take no memory.
     slots: Vec<u32>,
     columns: Vec<u32>,
 }
 
 impl FeatureSlots {
-    /// For columns below `width`, none of which has a slot.
+    /// Returns slots for columns below `width`, none of which has occurred.
     pub fn new(width: usize) -> Self {
         Self {
             slots: vec![0; width],
@@ -147,17 +147,17 @@ impl FeatureSlots {
         }
     }
 
-    /// Number of slots.
+    /// Returns the number of slots.
     pub fn len(&self) -> usize {
         self.columns.len()
     }
 
-    /// The column of each slot.
+    /// Returns the column of each slot.
     pub fn columns(&self) -> &[u32] {
         &self.columns
     }
 
-    /// The slot of `column`, a new one if it has none.
+    /// Returns the slot of `column`, a new one if it has none.
     #[inline]
     pub fn get_or_insert(&mut self, column: u32) -> u32 {
         let slot = &mut self.slots[column as usize];
@@ -168,8 +168,8 @@ impl FeatureSlots {
         *slot - 1
     }
 
-    /// Gives slots to stored `columns` in their order; false where the first does not have
-    /// slot 0 already, or another one is too high or has a slot.
+    /// Assigns slots to stored `columns` in order. Returns false if the first is not the column of
+    /// slot 0, or if another one is out of range or comes twice.
     pub fn insert_all(&mut self, columns: &[u32]) -> bool {
         let mut numbered = (0..).zip(columns);
         let fits = |&column: &u32| (column as usize) < self.slots.len();
@@ -178,14 +178,14 @@ impl FeatureSlots {
             && numbered.all(|(slot, &column)| self.get_or_insert(column) == slot)
     }
 
-    /// The slot of `column`, if it has one.
+    /// Returns the slot of `column`, if it has one.
     #[inline]
     fn get(&self, column: u32) -> Option<u32> {
         self.slots[column as usize].checked_sub(1)
     }
 
-    /// Turns the columns of a row to be predicted into slots; those without a slot,
-    /// of which nothing was learned, are left out.
+    /// Replaces the columns of a row by slots, for prediction. Columns without a slot have no
+    /// weights and are dropped.
     pub fn translate(&self, row: &mut RowBuffer) {
         let mut n = 0;
         for at in 0..row.columns.len() {
@@ -200,20 +200,21 @@ impl FeatureSlots {
     }
 }
 
-/// Draws wrong classes as Vowpal Wabbit's `--oaa_subsample` does: round and
-/// round through all classes in one random order, which is as good as drawing
-/// without replacement, and even over time.
+/// Samples wrong classes as Vowpal Wabbit's `--oaa_subsample` does: it cycles through all classes in
+/// one random order. This amounts to sampling without replacement, and uses all classes equally
+/// often.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct NegativeSampler {
     n: u32,
-    /// Empty where all wrong classes are learned.
+    /// All classes in random order; empty if all wrong classes are learned.
     order: Vec<u32>,
     /// Position of the next class in `order`.
     pub position: usize,
 }
 
 impl NegativeSampler {
-    /// For `n` wrong classes per example; all of them without `n`, or where that is all.
+    /// Returns a sampler of `n` wrong classes per example. All of them are learned without `n`, or
+    /// if `n` is at least `n_classes`.
     pub fn new(n: Option<u32>, n_classes: usize, seed: u64) -> Self {
         let n = n.filter(|&n| (n as usize) < n_classes);
         let mut order: Vec<u32> = (0..n.map_or(0, |_| n_classes as u32)).collect();
@@ -225,12 +226,12 @@ impl NegativeSampler {
         }
     }
 
-    /// By how much a negative drawn counts more than if all were learned, K/n; none if they are.
+    /// Returns the weight K/n of a sampled wrong class; none if all are learned.
     pub fn weight(&self) -> Option<f32> {
         (self.n > 0).then(|| self.order.len() as f32 / self.n as f32)
     }
 
-    /// Replaces `into` by classes that are not among `labels`.
+    /// Replaces `into` by sampled classes that are not in `labels`.
     pub fn draw(&mut self, labels: &[u32], into: &mut Vec<u32>) {
         into.clear();
         let n = (self.n as usize).min(self.order.len().saturating_sub(labels.len()));
@@ -245,16 +246,16 @@ impl NegativeSampler {
     }
 }
 
-/// Growth of the weights' counts.
+/// Exponent of an example's number in its share of the average.
 pub(super) const AVERAGING_POWER: f64 = 4.0;
 
-/// Above this all sums are scaled down, long before f32 overflows.
+/// Total above which all sums are scaled down, long before f32 overflows.
 const RESCALED_TOTAL: f64 = 1e18;
 
-/// No total is larger: it is scaled down before.
+/// Largest total: it is scaled down before it gets larger.
 const LARGEST_TOTAL: f64 = 1e24;
 
-/// The sum C of the counts, in a unit that changes when C gets too large.
+/// The sum C of the shares, in a unit that changes when C gets too large.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct PolynomialAverage {
     examples: f64,
@@ -262,19 +263,19 @@ pub(super) struct PolynomialAverage {
 }
 
 impl PolynomialAverage {
-    /// C before the next example, the factor with which its step is added to `u`.
+    /// Returns C before the next example, the factor with which its step is added to u.
     pub fn total(&self) -> f64 {
         self.total
     }
 
-    /// Whether restored sums are such as examples make, between two that are scaled down.
+    /// Returns true if restored sums can come from examples.
     pub fn is_sound(&self) -> bool {
         is_count(&self.examples)
             && self.examples.fract() == 0.0
             && (self.total == 0.0 || (0.5..=LARGEST_TOTAL).contains(&self.total))
     }
 
-    /// Counts the weights after the next example.
+    /// Adds the share of the weights after the next example.
     pub fn advance(&mut self) {
         self.examples += 1.0;
         let t = self.examples;
@@ -285,8 +286,8 @@ impl PolynomialAverage {
         };
     }
 
-    /// What to multiply every `u` by so that C stays within bounds, if
-    /// anything: a power of two, so that nothing is rounded.
+    /// Scales C down if it is too large, and returns the factor for every u: a power of two, so that
+    /// nothing is rounded.
     pub fn rescale(&mut self) -> Option<f32> {
         (self.total > RESCALED_TOTAL).then(|| {
             let factor = 2.0f64.powi(-60);

@@ -1,53 +1,45 @@
-//! Training by blocks of classes that share nothing but the examples: for many machines, and for
-//! `fit` with `prune`, which makes room for the next tiles when some are pruned.
+//! Training of some classes at a time: on several machines, or for `fit` with `prune`, where tiles
+//! are pruned before the next ones are learned.
 //!
-//! Classes do not depend on one another: a block of them goes through all passes alone, by the same
-//! examples in the same order, and all blocks together make the model that
-//! [`fit`](crate::model::Classifier::fit) makes, to the bit. What is done for each block is
-//! preparing the examples. The progressive loss is that of all classes, so a block keeps the score
-//! of its best class for each example just before it was learned (9 bytes per example and pass, 12 in
-//! memory).
+//! Classes do not depend on each other. So each block of classes passes over the same examples in
+//! the same order, and all blocks together are the model of [`fit`](crate::model::Classifier::fit),
+//! to the bit. Only the preparation of examples is repeated. The progressive loss depends on all
+//! classes, so a block keeps its best class for each example before it was learned (9 bytes per
+//! example and pass, 12 in memory).
 //!
-//! What couples the classes is refused: the softmax, and early stopping, which compares all of them
-//! after each pass.
+//! Parameters that couple the classes are refused: the softmax, and early stopping, which compares
+//! all classes after each pass.
 
-use super::chunk::Chunk;
-use super::kernels::{best_of_tiles, BestClass};
 use super::pruned::PrunedWeights;
-use super::tile::{classes, Tile};
-use super::training::{check_memory, Oaa};
+use super::tile::Tile;
+use super::training::{check_memory, Answer, Oaa};
 use super::{OaaLoss, Params};
 use crate::control::Control;
 use crate::data::{Batch, MeanWeight, Preparation};
 use crate::error::{Error, Result};
-use crate::file::{is_score, Bundle, Columns};
+use crate::file::{Bundle, Columns};
 use crate::model::{
     Learner, Learning, Member, Mistakes, OnlineLearner, OnlineModel, OnlineParams, Schedule, Start,
 };
 use crate::params::Params as _;
-use crate::record;
 use crate::threads::sensible;
 
-/// One of so many blocks of classes, from 0.
+/// Number of a block, from 0, and number of blocks.
 pub type Block = (usize, usize);
 
-/// What was learned of a block of classes.
+/// Trained classes of one block.
 #[derive(Debug, Clone)]
 pub struct ClassBlock {
     label_sets: bool,
     mean_weight: MeanWeight,
     block: Block,
-    preparation: Preparation,
-    /// Has the weights of these classes alone.
-    learner: Oaa,
-    /// Of each example that was learned, in their order.
-    answers: Vec<Answer>,
+    trained: TrainedTiles,
 }
 
 const KIND: &str = "oaa_classes";
 
 impl ClassBlock {
-    /// Learns the classes of `block` by the examples of `batch`.
+    /// Trains the classes of `block` on the examples of `batch`.
     pub fn train(
         params: &Params,
         label_sets: bool,
@@ -61,16 +53,17 @@ impl ClassBlock {
         let model = OnlineModel::<Oaa>::create(params.clone(), n_classes, label_sets)?;
         let start = model.start_fit(batch, control)?;
         let batch = &batch.with_weights(start.weights.as_deref());
-        let all = Tile::for_classes(n_classes, params);
-        let tiles = of_block(&all, block)?.to_vec();
-        let of_block = Start {
-            n_classes: tiles.iter().map(Tile::width).sum(),
-            label_sets,
-            preparation: &start.preparation,
-            batch,
-            is_all: true,
-        };
-        check_memory(params, &of_block)?;
+        let tiles = tiles_of(block, n_classes, params)?;
+        check_memory(
+            params,
+            &Start {
+                n_classes: tiles.iter().map(Tile::width).sum(),
+                label_sets,
+                preparation: &start.preparation,
+                batch,
+                is_all: true,
+            },
+        )?;
         let member = Member {
             learner: Oaa::without_tiles(params, n_classes, start.preparation.width()),
             preparation: start.preparation,
@@ -78,139 +71,113 @@ impl ClassBlock {
         };
         let schedule = params.schedule();
         control.set_total(u64::from(schedule.n_passes) * batch.rows.n_rows() as u64);
-        let (mut member, answers) =
-            learn_tiles(&member, tiles, &schedule, batch, n_threads, control)?;
-        if let Some(threshold) = params.prune {
-            let parts = member.learner.prune(threshold as f32, control)?;
-            member.learner.pruned = Some(PrunedWeights::concat(&parts));
-            member.learner.preparer = member.learner.preparer.for_prediction();
-        }
         Ok(Self {
             label_sets,
             mean_weight: start.mean_weight,
             block,
-            preparation: member.preparation,
-            learner: member.learner,
-            answers,
+            trained: TrainedTiles::new(&member, tiles, &schedule, batch, n_threads, control)?,
         })
     }
 
-    /// How many blocks there can be of `n_classes`.
+    /// Returns the largest number of blocks of `n_classes`.
     pub fn most(params: &Params, n_classes: usize) -> usize {
         Tile::for_classes(n_classes, params).len()
     }
 
-    /// The model of all classes, from their blocks in their order.
+    /// Returns the model of all classes, from their blocks in order.
     pub fn join(blocks: &[&Self]) -> Result<OnlineModel<Oaa>> {
         let missing = || Error::data("the blocks are not those of all classes, in their order");
-        let (first, last) = (
-            blocks.first().ok_or_else(missing)?,
-            blocks[blocks.len() - 1],
-        );
+        let first = blocks.first().ok_or_else(missing)?;
+        let oaa = &first.trained.member.learner;
         let fits = |(number, block): (usize, &&Self)| {
+            let learner = &block.trained.member.learner;
             block.block == (number, blocks.len())
-                && block.learner.n_classes == first.learner.n_classes
-                && block.learner.pruned.is_some() == first.learner.pruned.is_some()
-                && block.answers.len() == first.answers.len()
-                && block.learner.preparer.slots == first.learner.preparer.slots
+                && learner.n_classes == oaa.n_classes
+                && learner.pruned.is_some() == oaa.pruned.is_some()
+                && block.trained.answers.len() == first.trained.answers.len()
+                && learner.preparer.slots == oaa.preparer.slots
         };
         if !blocks.iter().enumerate().all(fits) {
             return Err(missing());
         }
-        let mut answers = first.answers.clone();
-        for block in &blocks[1..] {
-            let both = answers.iter_mut().zip(&block.answers);
-            both.for_each(|(answer, other)| *answer = answer.or(*other));
-        }
-        let params = last.learner.params.clone();
-        let mut progress = Mistakes::default();
-        Answer::count(&answers, params.schedule().n_passes, &mut progress);
-        let learners = || blocks.iter().map(|block| &block.learner);
-        let pruned: Vec<PrunedWeights> = learners().filter_map(|l| l.pruned.clone()).collect();
-        let of_labels = (last.learner.n_classes, last.label_sets);
-        let member = Member {
-            preparation: last.preparation.clone(),
-            progress,
-            learner: Oaa {
-                tiles: learners().flat_map(|l| l.tiles.clone()).collect(),
-                pruned: (!pruned.is_empty()).then(|| PrunedWeights::concat(&pruned)),
-                ..last.learner.clone()
-            },
-        };
-        OnlineModel::from_member(params, of_labels, member, first.mean_weight)
+        let parts = blocks.iter().map(|block| Ok(block.trained.clone()));
+        let n_passes = oaa.params.schedule().n_passes;
+        let member = TrainedTiles::join(parts, n_passes)?.ok_or_else(missing)?;
+        let labels = (oaa.n_classes, first.label_sets);
+        OnlineModel::from_member(oaa.params.clone(), labels, member, first.mean_weight)
     }
 
-    /// Bytes that it holds, about: those of its numbers.
+    /// Returns the approximate number of bytes in memory.
     pub fn n_bytes(&self) -> usize {
-        let Oaa {
-            tiles,
-            pruned,
-            preparer,
-            ..
-        } = &self.learner;
-        let planes = tiles.iter().flat_map(Tile::planes);
-        let of_tiles: usize = planes.map(|plane| size_of_val(&**plane)).sum();
-        let of_pruned = pruned.as_ref().map_or(0, PrunedWeights::n_weights) * 8;
-        of_tiles + of_pruned + Answer::BYTES * self.answers.len() + 4 * preparer.slots.len()
+        let oaa = &self.trained.member.learner;
+        let planes = oaa.tiles.iter().flat_map(Tile::planes);
+        let dense: usize = planes.map(|plane| size_of_val(&**plane)).sum();
+        let sparse = oaa.pruned.as_ref().map_or(0, PrunedWeights::n_weights) * 8;
+        let answers = Answer::BYTES * self.trained.answers.len();
+        dense + sparse + answers + 4 * oaa.preparer.slots.len()
     }
 
-    /// To be sent.
+    /// Returns the block as a bundle, to be sent.
     pub fn to_bundle(&self) -> Bundle {
+        let TrainedTiles { member, answers } = &self.trained;
         let mut bundle = Bundle::new(KIND);
-        bundle.put_meta("params", &self.learner.params);
-        bundle.put_meta("n_classes", &self.learner.n_classes);
+        bundle.put_meta("params", &member.learner.params);
+        bundle.put_meta("n_classes", &member.learner.n_classes);
         bundle.put_meta("label_sets", &self.label_sets);
         bundle.put_meta("mean_weight", &self.mean_weight);
         bundle.put_meta("block", &self.block);
         let mut inner = Bundle::new("learner");
-        self.preparation.put(&mut inner);
-        self.learner.put(&mut inner);
+        member.preparation.put(&mut inner);
+        member.learner.put(&mut inner);
         bundle.nest("learner", inner);
-        Columns::put(&self.answers, "answers", &mut bundle);
+        Columns::put(answers, "answers", &mut bundle);
         bundle
     }
 
-    /// The inverse of [`to_bundle`](Self::to_bundle).
+    /// Reads what [`to_bundle`](Self::to_bundle) returned.
     pub fn from_bundle(mut bundle: Bundle) -> Result<Self> {
         bundle.expect_kind(KIND)?;
         let params: Params = bundle.take_meta("params")?;
         let params = params.check()?;
         let (n_classes, block) = (bundle.take_meta("n_classes")?, bundle.take_meta("block")?);
-        let tiles = of_block(&Tile::for_classes(n_classes, &params), block)?.to_vec();
-        let of_block = (classes(&tiles, n_classes), n_classes);
+        let tiles = tiles_of(block, n_classes, &params)?;
         let mut inner = bundle.unnest("learner")?;
         let preparation = Preparation::take(&mut inner)?;
         let width = preparation.width();
-        let learner = Oaa::take_tiles(&params, of_block, width, tiles, false, &mut inner)?;
+        let member = Member {
+            learner: Oaa::take_tiles(&params, n_classes, width, tiles, false, &mut inner)?,
+            preparation,
+            progress: Mistakes::default(),
+        };
         let mut answers = Vec::new();
         Columns::fill(&mut answers, "answers", &mut bundle)?;
         Ok(Self {
             label_sets: bundle.take_meta("label_sets")?,
             mean_weight: bundle.take_meta("mean_weight")?,
             block,
-            preparation,
-            learner,
-            answers,
+            trained: TrainedTiles { member, answers },
         })
     }
 }
 
-/// The tiles of a block.
-fn of_block(all: &[Tile], (number, n_blocks): Block) -> Result<&[Tile]> {
-    if number >= n_blocks || n_blocks > all.len() {
+/// Returns the untrained tiles of a block of `n_classes`.
+fn tiles_of((number, n_blocks): Block, n_classes: usize, params: &Params) -> Result<Vec<Tile>> {
+    let mut tiles = Tile::for_classes(n_classes, params);
+    if number >= n_blocks || n_blocks > tiles.len() {
         return Err(Error::data(format!(
             "there is no block {number} of {n_blocks}, the classes make {} at most",
-            all.len()
+            tiles.len()
         )));
     }
-    let at = |number| all.len() * number / n_blocks;
-    Ok(&all[at(number)..at(number + 1)])
+    let start = |number| tiles.len() * number / n_blocks;
+    let range = start(number)..start(number + 1);
+    Ok(tiles.drain(range).collect())
 }
 
 fn refuse_coupled(params: &Params) -> Result<()> {
     const INSTEAD: &str = "(train OAAClassifier on one machine)";
     if params.loss == OaaLoss::Softmax {
-        let allowed = format!("one whose classes learn apart {INSTEAD}");
+        let allowed = format!("a loss of each class separately {INSTEAD}");
         return Err(Error::parameter("loss", "\"softmax\"", allowed));
     }
     if params.early_stopping {
@@ -220,132 +187,110 @@ fn refuse_coupled(params: &Params) -> Result<()> {
     Ok(())
 }
 
-/// The best class of some tiles for an example, just before it was learned.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Answer {
-    /// Its score; minus infinity where no class of the tiles had been seen.
-    score: f32,
-    is_right: bool,
-    /// Of the example.
-    importance: f32,
+/// Some tiles of a model after all passes.
+#[derive(Debug, Clone)]
+struct TrainedTiles {
+    /// A member with the weights of these tiles alone, pruned or not, and without progress.
+    member: Member<Oaa>,
+    /// The answer by these tiles for each example that was learned, in order.
+    answers: Vec<Answer>,
 }
 
-record!(Answer {
-    score: is_score,
-    is_right,
-    importance
-});
-
-impl Answer {
-    /// Size of one that is stored, in bytes.
-    pub const BYTES: usize = 2 * size_of::<f32>() + size_of::<bool>();
-
-    /// The better of two: equal scores go to the class that comes first.
-    pub fn or(self, other: Self) -> Self {
-        if other.score > self.score {
-            other
-        } else {
-            self
+impl TrainedTiles {
+    /// Trains `tiles` of an untrained `member` without tiles in the passes of `schedule`. No rows
+    /// are held out for early stopping, which would compare all classes.
+    fn new(
+        member: &Member<Oaa>,
+        tiles: Vec<Tile>,
+        schedule: &Schedule,
+        batch: &Batch<'_>,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<Self> {
+        let mut member = member.clone();
+        member.learner.tiles = tiles;
+        let mut answers = Vec::new();
+        let mut passes = schedule.passes(batch)?;
+        let clock = passes.clock;
+        while let Some(order) = passes.next_order() {
+            let mut learning = Learning {
+                batch,
+                order,
+                clock,
+                preparation: &mut member.preparation,
+                progress: &mut Mistakes::default(),
+                n_threads,
+                control,
+            };
+            let on_answer = |_: &mut Mistakes, answer| answers.push(answer);
+            member.learner.learn_chunks(&mut learning, on_answer)?;
         }
+        member.learner.prune(control)?;
+        Ok(Self { member, answers })
     }
 
-    /// Counts the `answers` of all classes in `n_passes` passes.
-    pub fn count(answers: &[Self], n_passes: u32, progress: &mut Mistakes) {
+    /// Joins parts with consecutive classes to one member, if there are any.
+    fn join(
+        parts: impl Iterator<Item = Result<Self>>,
+        n_passes: u32,
+    ) -> Result<Option<Member<Oaa>>> {
+        let (mut joined, mut pruned): (Option<Self>, _) = (None, Vec::new());
+        for part in parts {
+            let mut part = part?;
+            pruned.extend(part.member.learner.pruned.take());
+            let Some(joined) = &mut joined else {
+                joined = Some(part);
+                continue;
+            };
+            joined
+                .member
+                .learner
+                .tiles
+                .append(&mut part.member.learner.tiles);
+            for (answer, other) in joined.answers.iter_mut().zip(part.answers) {
+                *answer = answer.or(other);
+            }
+        }
+        let Some(Self {
+            mut member,
+            answers,
+        }) = joined
+        else {
+            return Ok(None);
+        };
+        if !pruned.is_empty() {
+            member.learner.pruned = Some(PrunedWeights::concat(&pruned));
+        }
         let first_pass = answers.len() / n_passes as usize;
         for (position, answer) in answers.iter().enumerate() {
-            progress.repeats = position >= first_pass;
-            progress.count(!answer.is_right, answer.importance);
+            member.progress.repeats = position >= first_pass;
+            answer.count(&mut member.progress);
         }
+        Ok(Some(member))
     }
 }
 
-/// Learns all passes of `schedule`, with about `most_bytes` of dense weights at a time, and keeps
-/// the weights of at least `threshold`.
+/// Trains and prunes an untrained member, with about `most_bytes` of dense weights at a time.
 pub(super) fn fit(
     member: &mut Member<Oaa>,
     schedule: &Schedule,
     batch: &Batch<'_>,
-    threshold: f32,
-    (n_threads, most_bytes): (usize, usize),
+    n_threads: usize,
+    most_bytes: usize,
     control: &Control,
 ) -> Result<()> {
     let tiles = std::mem::take(&mut member.learner.tiles);
     let n_columns = member.preparation.width().min(batch.rows.n_values() + 1);
-    let of_column = Tile::n_planes(&member.learner.params) * tiles[0].width() * size_of::<f32>();
-    let n_at_once = most_bytes / of_column.saturating_mul(n_columns);
+    let column_bytes = Tile::n_planes(&member.learner.params) * tiles[0].width() * size_of::<f32>();
+    let n_at_once = most_bytes / column_bytes.saturating_mul(n_columns);
     let n_at_once = n_at_once.max(sensible(n_threads));
     let n_rounds = tiles.len().div_ceil(n_at_once);
     control.set_total(n_rounds as u64 * u64::from(schedule.n_passes) * batch.rows.n_rows() as u64);
-    let mut answers = Vec::new();
-    let mut parts = Vec::new();
-    let mut last = None;
-    for tiles in tiles.chunks(n_at_once) {
-        let (mut part, of_part) =
-            learn_tiles(member, tiles.to_vec(), schedule, batch, n_threads, control)?;
-        answers = if last.is_none() {
-            of_part
-        } else {
-            let both = answers.into_iter().zip(of_part);
-            both.map(|(answer, other): (Answer, _)| answer.or(other))
-                .collect()
-        };
-        parts.extend(part.learner.prune(threshold, control)?);
-        last = Some(part.learner.preparer);
+    let parts = tiles.chunks(n_at_once).map(|tiles| {
+        TrainedTiles::new(member, tiles.to_vec(), schedule, batch, n_threads, control)
+    });
+    if let Some(trained) = TrainedTiles::join(parts, schedule.n_passes)? {
+        *member = trained;
     }
-    Answer::count(&answers, schedule.n_passes, &mut member.progress);
-    let oaa = &mut member.learner;
-    if let Some(preparer) = last {
-        oaa.preparer = preparer.for_prediction();
-    }
-    oaa.pruned = Some(PrunedWeights::concat(&parts));
     Ok(())
-}
-
-/// Takes `tiles` of `member`, which has learned nothing, through all passes, and returns the best
-/// class of these tiles for each example in each pass. Nothing is held out for early stopping, which
-/// would compare all classes.
-pub(super) fn learn_tiles(
-    member: &Member<Oaa>,
-    tiles: Vec<Tile>,
-    schedule: &Schedule,
-    batch: &Batch<'_>,
-    n_threads: usize,
-    control: &Control,
-) -> Result<(Member<Oaa>, Vec<Answer>)> {
-    let mut part = Member {
-        learner: Oaa {
-            tiles,
-            ..member.learner.clone()
-        },
-        ..member.clone()
-    };
-    let mut answers = Vec::new();
-    let mut passes = schedule.passes(batch)?;
-    let clock = passes.clock;
-    while let Some(order) = passes.next_order() {
-        let mut learning = Learning {
-            batch,
-            order,
-            clock,
-            preparation: &mut part.preparation,
-            progress: &mut Mistakes::default(),
-            n_threads,
-            control,
-        };
-        let on_chunk =
-            |_: &mut Learning<'_>, _: &[u32], chunk: &Chunk, bests: &[Vec<BestClass>]| {
-                for (i, params) in chunk.params.iter().enumerate() {
-                    let best = best_of_tiles(bests, i);
-                    let labels = chunk.labels.get(i);
-                    answers.push(Answer {
-                        score: best.map_or(f32::NEG_INFINITY, |best| best.score),
-                        is_right: best
-                            .is_some_and(|best| labels.binary_search(&best.class).is_ok()),
-                        importance: params.importance,
-                    });
-                }
-            };
-        part.learner.learn_chunks(&mut learning, on_chunk)?;
-    }
-    Ok((part, answers))
 }

@@ -1,28 +1,28 @@
 //! Scores of a tile's classes, and steps along a direction that all classes share ("pn").
 //!
-//! Everything is done for [`LANES`] classes at once; sums over an example's
-//! features stay in registers. Compiled for each instruction set, with the
-//! same result to the last bit on all of them. A class's step is one number, and to apply it costs a
-//! multiplication and an addition per weight. The softmax, in which all classes learn from each other's
-//! scores, takes one example after the other, each through all tiles.
+//! Loops process [`LANES`] classes at once, and sums over an example's features stay in registers.
+//! They are compiled for each instruction set, with the same result to the last bit. The step of a
+//! class is one number; applying it costs a multiplication and an addition per weight. With the
+//! softmax, classes learn from each other's scores, so each example passes through all tiles before
+//! the next one.
 
 use super::chunk::{Chunk, Example};
 use super::tile::{averaged, each_lane, for_groups, row, row_mut, Lanes, Tile};
 use crate::data::RaggedRows;
 use crate::linear::loss::{descend, softmax};
-use crate::linear::{bounded_score, Loss};
+use crate::linear::{bounded_score, Loss, Span};
 use crate::simd::{dispatched, LANES};
 
-/// The best class of a tile and its score.
+/// The best class of a tile for an example.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BestClass {
-    /// Its score; minus infinity if none of the classes has been seen.
+    /// Its score; minus infinity if no class has been seen.
     pub score: f32,
-    /// The class, the lowest of equals.
+    /// The class; the lowest of those with this score.
     pub class: u32,
 }
 
-/// Sums over the features of values times weights.
+/// Returns the sum over the features of value times weight, for each class.
 #[inline(always)]
 fn sums<const G: usize>(weights: &[f32], slots: &[u32], values: &[f32]) -> [Lanes; G] {
     let mut sums = [[0.0; LANES]; G];
@@ -33,15 +33,43 @@ fn sums<const G: usize>(weights: &[f32], slots: &[u32], values: &[f32]) -> [Lane
     sums
 }
 
-/// Scores of an example as the weights stand.
+/// Returns [`sums`] of the weights that [`Tile::prediction_weights`] would compute.
 #[inline(always)]
-pub(super) fn scores<const G: usize>(weights: &[f32], example: &Example<'_>) -> [Lanes; G] {
-    let mut scores = sums::<G>(weights, example.slots, example.values);
+fn averaged_sums<const G: usize>(
+    tile: &Tile,
+    share: f32,
+    slots: &[u32],
+    values: &[f32],
+) -> [Lanes; G] {
+    let mut sums = [[0.0; LANES]; G];
+    for (&slot, &x) in slots.iter().zip(values) {
+        let weights = row::<G>(&tile.weights, slot);
+        let average_sums = row::<G>(&tile.average_sums, slot);
+        each_lane::<G>(|g, lane| {
+            sums[g][lane] += x * averaged(weights[g][lane], average_sums[g][lane], share);
+        });
+    }
+    sums
+}
+
+/// Brings sums into the bounds of scores and, if there is one, into the span.
+#[inline(always)]
+fn clamp<const G: usize>(scores: &mut [Lanes; G], span: Option<Span>) {
     each_lane::<G>(|g, lane| scores[g][lane] = bounded_score(scores[g][lane]));
+    if let Some(span) = span {
+        each_lane::<G>(|g, lane| scores[g][lane] = span.clamp(scores[g][lane]));
+    }
+}
+
+/// Returns the scores of an example by the current weights.
+#[inline(always)]
+pub(super) fn scores<const G: usize>(tile: &Tile, example: &Example<'_>) -> [Lanes; G] {
+    let mut scores = sums::<G>(&tile.weights, example.slots, example.values);
+    clamp(&mut scores, example.params.span);
     scores
 }
 
-/// The best of a tile's classes that have been seen.
+/// Returns the best of a tile's seen classes.
 #[inline(always)]
 pub(super) fn best<const G: usize>(tile: &Tile, scores: &[Lanes; G]) -> BestClass {
     let mask = row::<G>(&tile.unseen_mask, 0);
@@ -68,8 +96,8 @@ pub(super) fn best<const G: usize>(tile: &Tile, scores: &[Lanes; G]) -> BestClas
 }
 
 dispatched! {
-    /// Scores of one example, for a learner that has to see all of them
-    /// before it steps; `out` is as long as the tile is wide. Returns the best class.
+    /// Writes the scores of one example to `out`, which is as long as the tile is wide, and returns
+    /// the best class. For the softmax, which needs the scores of all tiles before a step.
     pub(super) fn score_example(tile: &Tile, example: &Example<'_>, out: &mut [f32]) -> BestClass {
         for_groups!(tile.groups, write_scores(tile, example, out))
     }
@@ -77,77 +105,50 @@ dispatched! {
 
 #[inline(always)]
 fn write_scores<const G: usize>(tile: &Tile, example: &Example<'_>, out: &mut [f32]) -> BestClass {
-    let scores = scores::<G>(&tile.weights, example);
+    let scores = scores::<G>(tile, example);
     out.copy_from_slice(scores.as_flattened());
     best::<G>(tile, &scores)
 }
 
 dispatched! {
-    /// Scores of rows of slots for prediction; `out` holds `groups` groups of lanes per row.
-    pub(super) fn score_rows(weights: &[f32], groups: usize, rows: &RaggedRows, out: &mut [f32]) {
-        for (i, out) in out.chunks_exact_mut(groups * LANES).enumerate() {
-            for_groups!(groups, write_sums(weights, rows.row(i), out));
-        }
-    }
-}
-
-#[inline(always)]
-fn write_sums<const G: usize>(weights: &[f32], row: (&[u32], &[f32]), out: &mut [f32]) {
-    write(sums::<G>(weights, row.0, row.1), out);
-}
-
-dispatched! {
-    /// [`score_rows`] by the weights that [`Tile::prediction_weights`] would make of a tile's.
-    pub(super) fn score_rows_averaged(tile: &Tile, share: f32, rows: &RaggedRows, out: &mut [f32]) {
+    /// Writes the scores of a tile's classes for each of `rows`, minus infinity for classes not
+    /// seen. `weights` are those to predict with or, with the `share` of the average sums to
+    /// subtract, those of the tile.
+    pub(super) fn score_rows(
+        tile: &Tile,
+        weights: &[f32],
+        share: Option<f32>,
+        span: Option<Span>,
+        rows: &RaggedRows,
+        out: &mut [f32],
+    ) {
         for (i, out) in out.chunks_exact_mut(tile.width()).enumerate() {
-            for_groups!(tile.groups, write_averaged_sums(tile, share, rows.row(i), out));
+            for_groups!(tile.groups, write_masked_scores(tile, weights, share, span, rows.row(i), out));
         }
     }
 }
 
 #[inline(always)]
-fn write_averaged_sums<const G: usize>(
+fn write_masked_scores<const G: usize>(
     tile: &Tile,
-    share: f32,
+    weights: &[f32],
+    share: Option<f32>,
+    span: Option<Span>,
     (slots, values): (&[u32], &[f32]),
     out: &mut [f32],
 ) {
-    let mut sums = [[0.0; LANES]; G];
-    for (&slot, &x) in slots.iter().zip(values) {
-        let weights = row::<G>(&tile.weights, slot);
-        let average_sums = row::<G>(&tile.average_sums, slot);
-        each_lane::<G>(|g, lane| {
-            sums[g][lane] += x * averaged(weights[g][lane], average_sums[g][lane], share);
-        });
-    }
-    write(sums, out);
-}
-
-/// Writes sums as scores.
-#[inline(always)]
-fn write<const G: usize>(mut sums: [Lanes; G], out: &mut [f32]) {
-    each_lane::<G>(|g, lane| sums[g][lane] = bounded_score(sums[g][lane]));
-    out.copy_from_slice(sums.as_flattened());
-}
-
-/// The best class of example `i` over some tiles, the lowest of equals.
-pub(super) fn best_of_tiles(bests: &[Vec<BestClass>], i: usize) -> Option<BestClass> {
-    let bests = bests.iter().filter_map(|bests| bests.get(i));
-    let seen = bests.filter(|best| best.score > f32::NEG_INFINITY);
-    let top = seen.reduce(|top, best| if best.score > top.score { best } else { top });
-    top.copied()
+    let mut p = match share {
+        Some(share) => averaged_sums::<G>(tile, share, slots, values),
+        None => sums::<G>(weights, slots, values),
+    };
+    clamp(&mut p, span);
+    let mask = row::<G>(&tile.unseen_mask, 0);
+    each_lane::<G>(|g, lane| p[g][lane] += mask[g][lane]);
+    out.copy_from_slice(p.as_flattened());
 }
 
 dispatched! {
-    /// Learns the chunk's examples one after the other; `out` gets the best class of
-    /// each as it stood before the example was learned.
-    pub(super) fn learn_shared(tile: &mut Tile, chunk: &Chunk, loss: Loss, out: &mut Vec<BestClass>) {
-        for_groups!(tile.groups, learn_groups(tile, chunk, loss, out));
-    }
-}
-
-dispatched! {
-    /// Takes given steps; `u` is as long as the tile is wide.
+    /// Adds the steps `u`, one per class, to the weights.
     pub(super) fn apply_steps(tile: &mut Tile, example: &Example<'_>, u: &[f32]) {
         for_groups!(tile.groups, apply_slice(tile, example, u));
     }
@@ -158,38 +159,33 @@ fn apply_slice<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[f32]
     apply(tile, example, row::<G>(u, 0));
 }
 
+/// Takes the steps of "pn" for an example with the scores `p`.
 #[inline(always)]
-fn learn_groups<const G: usize>(
+pub(super) fn learn<const G: usize>(
     tile: &mut Tile,
-    chunk: &Chunk,
+    example: &Example<'_>,
     loss: Loss,
-    out: &mut Vec<BestClass>,
+    p: &[Lanes; G],
 ) {
-    for i in 0..chunk.rows.len() {
-        let example = chunk.get(i);
-        let rate = example.params.rate();
-        let p = scores::<G>(&tile.weights, &example);
-        out.push(best::<G>(tile, &p));
-        let mut u = [[0.0; LANES]; G];
-        match example.negatives {
-            None => u = negative_steps(loss, &p, rate),
-            Some((negatives, weight)) => {
-                for at in tile.positions(negatives) {
-                    let p = p.as_flattened()[at];
-                    u.as_flattened_mut()[at] = loss.step(-1.0, p, rate * weight, 1.0);
-                }
+    let rate = example.params.rate();
+    let mut u = [[0.0; LANES]; G];
+    match example.negatives {
+        None => u = negative_steps(loss, p, rate),
+        Some((negatives, weight)) => {
+            for at in tile.positions(negatives) {
+                let p = p.as_flattened()[at];
+                u.as_flattened_mut()[at] = loss.step(-1.0, p, rate * weight, 1.0);
             }
         }
-        for at in tile.positions(example.labels) {
-            u.as_flattened_mut()[at] = loss.step(1.0, p.as_flattened()[at], rate, 1.0);
-        }
-        tile.mark_seen(example.labels);
-        apply::<G>(tile, &example, &u);
     }
+    for at in tile.positions(example.labels) {
+        u.as_flattened_mut()[at] = loss.step(1.0, p.as_flattened()[at], rate, 1.0);
+    }
+    apply::<G>(tile, example, &u);
 }
 
-/// Steps of classes that the example does not belong to: [`Loss::step`] for y = -1,
-/// with what the lanes have in common computed once.
+/// Returns the steps of classes that the example does not belong to: [`Loss::step`] for y = -1.
+/// Factors that all lanes share are computed once.
 #[inline(always)]
 fn negative_steps<const G: usize>(loss: Loss, p: &[Lanes; G], rate: f32) -> [Lanes; G] {
     match loss {
@@ -217,7 +213,8 @@ fn map_lanes<const G: usize>(p: &[Lanes; G], step: impl Fn(f32) -> f32) -> [Lane
     u
 }
 
-/// Which share of its gap a squared loss closes: 1 - e^-a, which is a where that has no digits.
+/// Returns the share of its gap that a squared loss closes: 1 - e^-a, or a where the difference
+/// would lose all digits.
 fn saturation(a: f32) -> f32 {
     if a < 1e-6 {
         a
@@ -226,14 +223,14 @@ fn saturation(a: f32) -> f32 {
     }
 }
 
-/// Adds the steps `u` of the classes to the weights and to the average sums.
-/// Groups of classes without a step, most of them, are left alone.
+/// Adds the steps `u` of the classes to the weights and to the average sums. Skips groups of
+/// classes without a step, which are the majority.
 #[inline(always)]
 fn apply<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[Lanes; G]) {
     let limit = example.params.limit;
     let u = &map_lanes(u, |u| limit.shorten(u));
     for g in 0..G {
-        // Without an early exit, so that it vectorises.
+        // Without an early exit this vectorizes.
         if !u[g].iter().fold(false, |any, &u| any | (u != 0.0)) {
             continue;
         }
@@ -256,15 +253,15 @@ fn apply<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[Lanes; G])
     }
 }
 
-/// A step follows the gradient flow of the scores in substeps no longer than this,
-/// so that an example of large importance does not overshoot.
+/// Longest substep along the gradient flow of the scores. Short substeps keep an example of large
+/// importance from overshooting.
 const MAX_SUBSTEP: f32 = 1.0;
 
-/// More substeps than this change nothing: the gradient is zero by then.
+/// Largest number of substeps. After this many the gradient is zero.
 const MAX_SUBSTEP_COUNT: f32 = 32.0;
 
-/// Learns the chunk's examples one after the other; `bests` gets, tile by tile, the best
-/// class of each as it stood before the example was learned.
+/// Learns the examples of a chunk in order, and appends to `bests`, per tile, the best class of each
+/// before it was learned.
 pub(super) fn learn_softmax(tiles: &mut [Tile], chunk: &Chunk, bests: &mut [Vec<BestClass>]) {
     let width: usize = tiles.iter().map(Tile::width).sum();
     let (mut scores, mut steps) = (vec![0.0; width], vec![0.0; width]);

@@ -1,9 +1,5 @@
-//! The learner: its parts, its file, and what it adds to the
-//! [`OnlineModel`](crate::model::OnlineModel) around it.
+//! The learner's side of the [`OnlineModel`](crate::model::OnlineModel), and its file.
 
-use std::ops::Range;
-
-use super::kernels::best_of_tiles;
 use super::predict::TilePredictor;
 use super::pruned::PrunedWeights;
 use super::tile::{self, Tile};
@@ -17,13 +13,13 @@ use crate::linear::{AlignedRow, NagTotals};
 use crate::model::{block_rows, Learning, Member, OnlineLearner, PredictOptions, Schedule, Start};
 use crate::threads::Lent;
 
-/// The totals of lanes without a class, which a new class may take over; files had none once.
+/// Totals of padding lanes, which a new class may take over. Files of earlier versions lack them.
 const SPARE_TOTALS: &str = "spare_totals";
 
-/// Rows of a block that is predicted.
+/// Most rows of a block in prediction.
 const MAX_BLOCK_ROWS: usize = 256;
 
-/// What a row costs beside its values, and a value beside the classes, in products.
+/// Fixed cost of a row, in values, and of a value, in classes.
 const OVERHEAD_PRODUCTS: usize = 16;
 
 impl OnlineLearner for Oaa {
@@ -31,7 +27,7 @@ impl OnlineLearner for Oaa {
     const NARROW_ARRAYS: &'static [&'static str] = &["weights", "pruned/weights"];
     const LABEL_SETS: bool = true;
     type Params = Params;
-    /// The weights to predict with, tile by tile, where they are not those of the tiles.
+    /// Averaged weights, tile by tile; none if predictions use the weights of the tiles.
     type Frozen = Option<Vec<AlignedRow<f32>>>;
     type Predictor<'a> = TilePredictor<'a>;
     type Memory = ();
@@ -41,28 +37,15 @@ impl OnlineLearner for Oaa {
     }
 
     fn new(params: &Params, start: &Start<'_>) -> Result<Self> {
-        let n_classes = start.n_classes;
         check_memory(params, start)?;
-        Ok(Self::for_width(
-            params,
-            n_classes,
-            start.preparation.width(),
-        ))
+        Ok(Self {
+            tiles: Tile::for_classes(start.n_classes, params),
+            ..Self::without_tiles(params, start.n_classes, start.preparation.width())
+        })
     }
 
-    /// With label sets an answer is right if it is one of them (1 - P@1). Answers use the
-    /// weights as they are, not their average; there is none before a class has been seen.
     fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
-        self.learn_chunks(learning, |learning, rows, chunk, bests| {
-            for i in 0..rows.len() {
-                let class = best_of_tiles(bests, i).map(|best| best.class);
-                let labels = chunk.labels.get(i);
-                let is_right = class.is_some_and(|class| labels.binary_search(&class).is_ok());
-                learning
-                    .progress
-                    .count(!is_right, chunk.params[i].importance);
-            }
-        })
+        self.learn_chunks(learning, |progress, answer| answer.count(progress))
     }
 
     fn fit_in_bulk(
@@ -72,12 +55,11 @@ impl OnlineLearner for Oaa {
         n_threads: usize,
         control: &Control,
     ) -> Result<bool> {
-        let Some(threshold) = member.learner.params.prune else {
-            return Ok(false);
-        };
-        let (threshold, resources) = (threshold as f32, (n_threads, MAX_DENSE_BYTES));
-        class_blocks::fit(member, schedule, batch, threshold, resources, control)?;
-        Ok(true)
+        let is_pruned = member.learner.params.prune.is_some();
+        if is_pruned {
+            class_blocks::fit(member, schedule, batch, n_threads, MAX_DENSE_BYTES, control)?;
+        }
+        Ok(is_pruned)
     }
 
     fn add_classes(&mut self, n_classes: usize) -> Result<()> {
@@ -129,7 +111,7 @@ impl OnlineLearner for Oaa {
     }
 
     fn freeze_rows(&self) -> usize {
-        /// Values of a row, about: freezing computes the weights of all slots.
+        /// Typical number of values of a row; freezing computes the weights of all slots.
         const VALUES: usize = 32;
         if self.tiles.is_empty() || self.preparer.average_share().is_none() {
             return 0;
@@ -137,37 +119,32 @@ impl OnlineLearner for Oaa {
         self.preparer.slots.len().div_ceil(VALUES)
     }
 
-    /// Of pruned weights how many there are.
+    /// Reports the number of weights after pruning.
     fn summary(&self, summary: &mut Report) {
         if let Some(pruned) = &self.pruned {
             summary.scalar("n_weights", pruned.n_weights() as u64);
         }
     }
 
-    /// The weights to predict with in the place of those to learn with.
+    /// Replaces the weights by those that predictions use.
     fn for_prediction(&self, control: &Control) -> Result<Self> {
-        let weights = self.freeze(control)?;
-        let mut tiles = Vec::with_capacity(self.tiles.len());
-        for (number, tile) in self.tiles.iter().enumerate() {
-            let frozen = weights
-                .as_ref()
-                .map(|weights| weights[number].to_vec().into());
-            tiles.push(Tile {
-                weights: frozen.unwrap_or_else(|| tile.weights.clone()),
-                ..Tile::without_weights(tile)
-            });
-        }
+        let share = self.preparer.average_share();
+        let tiles = self.tiles.iter().map(|tile| {
+            control.check()?;
+            let weights = tile.prediction_weights(share).to_vec();
+            Ok(tile.for_prediction(weights.into()))
+        });
         Ok(Self {
             params: self.params.clone(),
             n_classes: self.n_classes,
             preparer: self.preparer.for_prediction(),
-            tiles,
+            tiles: tiles.collect::<Result<_>>()?,
             pruned: self.pruned.clone(),
         })
     }
 
-    /// Weights and sums are stored as they lie in memory, tile after tile, so that they can be
-    /// used in the file. Learning goes on after loading as if nothing had happened.
+    /// Stores weights and sums tile by tile, as in memory, so that they can be used in the mapped
+    /// file. Training continues exactly after loading.
     fn put(&self, bundle: &mut Bundle) {
         self.preparer.put(bundle);
         bundle.put("columns", self.preparer.slots.columns());
@@ -176,17 +153,16 @@ impl OnlineLearner for Oaa {
             return Nest::put(pruned, "pruned", bundle);
         }
         let n_classes = tile::classes(&self.tiles, self.n_classes).len();
-        let masks = tile::by_class(&self.tiles, n_classes, |tile| &tile.unseen_mask);
-        let seen: Vec<bool> = masks.iter().map(|&mask| mask == 0.0).collect();
+        let masks = self.tiles.iter().flat_map(|tile| &tile.unseen_mask);
+        let seen: Vec<bool> = masks.take(n_classes).map(|&mask| mask == 0.0).collect();
         bool::put(seen.iter(), "seen", bundle);
         for (at, name) in Tile::PLANES.into_iter().enumerate() {
             let planes: Vec<&[f32]> = self.tiles.iter().map(|tile| &**tile.planes()[at]).collect();
             bundle.put(name, planes.concat());
         }
-        let totals = tile::by_class(&self.tiles, usize::MAX, |tile| &tile.totals);
-        let (totals, spare) = totals.split_at(totals.len().min(n_classes));
-        NagTotals::put(totals.iter(), "totals", bundle);
-        NagTotals::put(spare.iter(), SPARE_TOTALS, bundle);
+        let totals = self.tiles.iter().flat_map(|tile| &tile.totals);
+        NagTotals::put(totals.clone().take(n_classes), "totals", bundle);
+        NagTotals::put(totals.skip(n_classes), SPARE_TOTALS, bundle);
     }
 
     fn take(
@@ -197,42 +173,29 @@ impl OnlineLearner for Oaa {
         bundle: &mut Bundle,
     ) -> Result<Self> {
         let is_pruned = bundle.meta().get("is_pruned") == Some(&true.into());
-        // First of all: nothing as large as K is made unless the file is.
-        let of_each_class = if is_pruned { "pruned/biases" } else { "seen" };
-        if bundle.arrays().get(of_each_class).map(Array::len) != Some(n_classes) {
+        // Checked first, so that nothing as large as K is allocated unless the file is.
+        let class_array = if is_pruned { "pruned/biases" } else { "seen" };
+        if bundle.arrays().get(class_array).map(Array::len) != Some(n_classes) {
             return Err(bundle.damaged(format_args!("it does not have {n_classes} classes")));
         }
-        let mut tiles = Vec::new();
-        if !is_pruned {
-            tiles = Tile::for_classes(n_classes, params);
-        }
+        let tiles = Tile::for_classes(n_classes, params);
         let width = preparation.width();
-        Self::take_tiles(
-            params,
-            (0..n_classes, n_classes),
-            width,
-            tiles,
-            for_prediction,
-            bundle,
-        )
+        Self::take_tiles(params, n_classes, width, tiles, for_prediction, bundle)
     }
 }
 
 impl Oaa {
-    /// What was stored of the classes `of_block` of all `n_classes`: of these `tiles`, which have
-    /// learned nothing, or pruned.
+    /// Reads the state of some of `n_classes`, which are those of the untrained `tiles`.
     pub(super) fn take_tiles(
         params: &Params,
-        (of_block, n_classes): (Range<usize>, usize),
+        n_classes: usize,
         width: usize,
         tiles: Vec<Tile>,
         for_prediction: bool,
         bundle: &mut Bundle,
     ) -> Result<Self> {
-        let mut oaa = Self {
-            tiles,
-            ..Self::without_tiles(params, n_classes, width)
-        };
+        let mut oaa = Self::without_tiles(params, n_classes, width);
+        let classes = tile::classes(&tiles, n_classes);
         let is_pruned: bool = bundle.take_meta("is_pruned")?;
         oaa.preparer.fill(bundle)?;
         let columns: Vec<u32> = bundle.take("columns")?;
@@ -244,38 +207,41 @@ impl Oaa {
         }
         if is_pruned {
             let mut inner = bundle.unnest("pruned")?;
-            oaa.pruned = Some(PrunedWeights::take(&mut inner, of_block, columns.len())?);
+            oaa.pruned = Some(PrunedWeights::take(&mut inner, classes, columns.len())?);
             return Ok(oaa);
         }
-        let seen = bool::take(Some(of_block.len()), "seen", bundle)?;
-        let n_slots = columns.len();
+        oaa.tiles = tiles;
         if for_prediction {
-            oaa.tiles.iter_mut().for_each(Tile::forget_state);
+            for tile in &mut oaa.tiles {
+                let weights = std::mem::take(&mut tile.weights);
+                *tile = tile.for_prediction(weights);
+            }
+        }
+        let seen = bool::take(Some(classes.len()), "seen", bundle)?;
+        let masks = oaa.tiles.iter_mut().flat_map(|tile| &mut tile.unseen_mask);
+        for (mask, is_seen) in masks.zip(seen) {
+            *mask = if is_seen { 0.0 } else { f32::NEG_INFINITY };
         }
         for (at, name) in Tile::PLANES.into_iter().enumerate() {
-            let is_kept = |tile: &Tile| usize::from(!tile.planes()[at].is_empty());
-            let of_tile = |tile: &Tile| is_kept(tile) * n_slots * tile.width();
-            let planes: Flat<f32> =
-                bundle.take_flat(name, Some(oaa.tiles.iter().map(of_tile).sum()))?;
+            // Each tile has one row in its planes so far, or none.
+            let len = |tile: &Tile| tile.planes()[at].len() * columns.len();
+            let n: usize = oaa.tiles.iter().map(len).sum();
+            let planes: Flat<f32> = bundle.take_flat(name, Some(n))?;
             let mut start = 0;
             for tile in &mut oaa.tiles {
-                let end = start + of_tile(tile);
+                let end = start + len(tile);
                 *tile.planes_mut()[at] = planes.part(start..end);
                 start = end;
             }
         }
-        let unseen = seen
-            .iter()
-            .map(|&seen| if seen { 0.0 } else { f32::NEG_INFINITY });
-        let unseen: Vec<f32> = unseen.collect();
-        tile::set_by_class(&mut oaa.tiles, &unseen, |tile| &mut tile.unseen_mask);
-        let has_totals = oaa.preparer.span.is_some() && !for_prediction;
-        let n_totals = if has_totals { of_block.len() } else { 0 };
+        let has_totals = params.is_adaptive() && !for_prediction;
+        let n_totals = if has_totals { classes.len() } else { 0 };
         let mut totals = NagTotals::take(Some(n_totals), "totals", bundle)?;
         if bundle.arrays().contains_key(&format!("{SPARE_TOTALS}.t")) {
             totals.extend(NagTotals::take(None, SPARE_TOTALS, bundle)?);
         }
-        tile::set_by_class(&mut oaa.tiles, &totals, |tile| &mut tile.totals);
+        let lanes = oaa.tiles.iter_mut().flat_map(|tile| &mut tile.totals);
+        lanes.zip(totals).for_each(|(lane, totals)| *lane = totals);
         Ok(oaa)
     }
 }

@@ -1,23 +1,23 @@
-//! One-against-all: a linear regressor per class, the highest score wins.
+//! One-against-all: a linear regressor per class; the class with the highest score is predicted.
 //!
-//! Cost per example: O(K * non-zeros), most of it multiplications of what is
-//! in the cache; memory K floats (two while averaging) per feature seen.
+//! An example costs O(K * non-zeros), most of it multiplications of weights that are in the cache.
+//! Memory: K floats per feature seen, and K more while weights are averaged.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `params` | parameters and their ranges |
-//! | `chunk` | a chunk of examples, ready to be learned; slots, negatives, the average |
+//! | `chunk` | a chunk of prepared examples; feature slots, sampled negatives, the average |
 //! | `preparer` | rows -> chunks: scaled rows, step directions, learning rates |
 //! | `tile` | the weights, cut into tiles of classes |
-//! | `kernels` | scores of a tile's classes; steps of "pn" and the softmax |
+//! | `kernels` | scores of a tile's classes; steps of "pn" and of the softmax |
 //! | `adaptive` | steps of "nag" |
-//! | `training` | the learner, chunk by chunk; new classes |
-//! | `learner` | what it adds to the model around it, and its file |
-//! | `pruned` | weights held sparsely, for prediction |
-//! | `class_blocks` | training by blocks of classes: on many machines, or one after the other to be pruned |
-//! | `predict` | answers for a block of rows |
+//! | `training` | the learner, which learns chunk by chunk; new classes |
+//! | `learner` | the learner's side of the online model, and its file |
+//! | `pruned` | sparse weights for prediction |
+//! | `class_blocks` | training some classes at a time: on several machines, or for pruning |
+//! | `predict` | predictions for a block of rows |
 
-// Kernels have to become part of the function whose instruction set they are compiled for.
+// Kernels must be inlined into the function that is compiled for an instruction set.
 #![allow(clippy::inline_always)]
 
 mod adaptive;

@@ -1,31 +1,30 @@
-//! The parameters, and what follows from them.
+//! The parameters and the values derived from them.
 
-use crate::data::Scaling;
 use crate::error::{Error, Result};
 use crate::linear::{Loss, Optimizer};
 use crate::params::Range;
 use crate::{choices, params};
 
 choices! {
-    /// The loss of all classes together.
+    /// The loss summed over all classes.
     pub enum OaaLoss {
-        /// [`Loss::Squared`], each class for itself.
+        /// [`Loss::Squared`] of each class separately.
         Squared = "squared",
-        /// [`Loss::Logistic`], each class for itself.
+        /// [`Loss::Logistic`] of each class separately.
         Logistic = "logistic",
-        /// [`Loss::Quantile`], each class for itself.
+        /// [`Loss::Quantile`] of each class separately.
         Quantile = "quantile",
-        /// [`Loss::Hinge`], each class for itself.
+        /// [`Loss::Hinge`] of each class separately.
         Hinge = "hinge",
-        /// [`Loss::SquaredHinge`], each class for itself.
+        /// [`Loss::SquaredHinge`] of each class separately.
         SquaredHinge = "squared_hinge",
-        /// Cross-entropy of the softmax over all classes: these learn jointly.
+        /// Cross-entropy of the softmax over all classes, which are learned jointly.
         Softmax = "softmax",
     }
 }
 
 impl OaaLoss {
-    /// The loss of a single class; none for the softmax.
+    /// Returns the loss of a single class, or none for the softmax.
     pub fn single(self) -> Option<Loss> {
         match self {
             Self::Squared => Some(Loss::Squared),
@@ -39,19 +38,19 @@ impl OaaLoss {
 }
 
 params! {
-    /// Every parameter. The Python class documents them for users.
+    /// All parameters. The Python class documents them for users.
     pub struct Params online(5) check check_together {
-        /// What is minimised.
+        /// Loss to minimize.
         loss: OaaLoss = OaaLoss::SquaredHinge;
-        /// How steps are taken.
+        /// Rule for the steps.
         optimizer: Optimizer = Optimizer::Pn;
-        /// Step size; none: the optimizer's own default.
+        /// Step size; none for the optimizer's own default.
         learning_rate: Option<f64> = None, Range::POSITIVE;
-        /// Wrong classes to learn per example, each with the weight of K/`n_negatives`;
-        /// none: all of them, with weight 1.
+        /// Wrong classes to learn per example, each with weight K/`n_negatives`; none for all of
+        /// them, with weight 1.
         n_negatives: Option<u32> = None, Range::COUNT;
-        /// After `fit` weights smaller than this are dropped, and the others held sparsely; none:
-        /// all are kept.
+        /// Weights smaller than this are dropped after `fit`, and the others are stored sparsely;
+        /// none to keep all weights.
         prune: Option<f64> = None, Range::POSITIVE;
     }
 }
@@ -60,53 +59,37 @@ impl Params {
     fn check_together(&self) -> Result<()> {
         if self.loss == OaaLoss::Softmax {
             if self.is_adaptive() {
-                return Err(Error::parameter(
-                    "optimizer",
-                    format!("{:?}", self.optimizer).to_lowercase(),
-                    "\"pn\" where loss is \"softmax\"",
-                ));
+                let allowed = "\"pn\" where loss is \"softmax\"";
+                return Err(Error::parameter("optimizer", "nag", allowed));
             }
             if let Some(n) = self.n_negatives {
-                return Err(Error::parameter(
-                    "n_negatives",
-                    n,
-                    "None where loss is \"softmax\", which needs all classes",
-                ));
+                let allowed = "None where loss is \"softmax\", which needs all classes";
+                return Err(Error::parameter("n_negatives", n, allowed));
             }
         }
         if let Some(prune) = self.prune {
-            let conflict = match (self.loss, self.early_stopping) {
-                (OaaLoss::Softmax, _) => Some("loss is \"softmax\", whose classes learn together"),
-                (_, true) => Some("early_stopping is on, which compares all classes in each pass"),
-                _ => None,
+            let conflict = if self.loss == OaaLoss::Softmax {
+                "loss is \"softmax\", whose classes learn jointly"
+            } else if self.early_stopping {
+                "early_stopping is on, which compares all classes in each pass"
+            } else {
+                return Ok(());
             };
-            if let Some(conflict) = conflict {
-                return Err(Error::parameter(
-                    "prune",
-                    prune,
-                    format!("None where {conflict}"),
-                ));
-            }
-        }
-        if self.n_bits.is_some() && self.scaling == Scaling::Standard {
-            return Err(Error::parameter(
-                "scaling",
-                "\"standard\"",
-                "\"auto\", \"row\" or \"none\" where n_bits is given",
-            ));
+            let allowed = format!("None where {conflict}");
+            return Err(Error::parameter("prune", prune, allowed));
         }
         Ok(())
     }
 
-    /// Whether a weight carries sums of its own: the rate then falls by itself, and predictions use
-    /// the last weights as Vowpal Wabbit's do. With "pn" they use an average.
+    /// Returns true if each weight keeps its own sum of gradients. Its learning rate then falls by
+    /// itself, and predictions use the last weights, as Vowpal Wabbit does; "pn" averages them.
     pub(super) fn is_adaptive(&self) -> bool {
         self.optimizer == Optimizer::Nag
     }
 
-    /// The learning rate in use. The defaults were the best compromise on
-    /// held-out parts of six data sets, dense and sparse; losses that are
-    /// never satisfied need larger steps.
+    /// Returns the learning rate. The defaults were the best compromise on held-out parts of six
+    /// data sets, dense and sparse. The softmax and the logistic loss never reach zero and need
+    /// larger steps.
     pub fn rate(&self) -> f64 {
         let default = match (self.optimizer, self.loss) {
             (Optimizer::Nag, _) => 0.5,
@@ -116,11 +99,11 @@ impl Params {
         self.learning_rate.unwrap_or(default)
     }
 
-    /// What the weight of the constant feature starts from. A class is wrong for most
-    /// examples; from -1 hinge losses start satisfied with those.
+    /// Returns the initial weight of the constant feature. Each class is wrong for most examples;
+    /// with -1 the hinge losses of these are zero from the start.
     pub(super) fn initial_bias(&self) -> f32 {
         match self.loss {
-            OaaLoss::Hinge | OaaLoss::SquaredHinge if self.optimizer != Optimizer::Nag => -1.0,
+            OaaLoss::Hinge | OaaLoss::SquaredHinge if !self.is_adaptive() => -1.0,
             _ => 0.0,
         }
     }

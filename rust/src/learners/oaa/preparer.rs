@@ -1,5 +1,5 @@
-//! From rows to a [`Chunk`]: everything about an example that does not depend
-//! on the class is computed here, once, in the order of the examples.
+//! Preparation of rows into a [`Chunk`]: computes everything that does not depend on the class, once
+//! per example and in order.
 
 use super::chunk::{Chunk, FeatureSlots, NegativeSampler, PolynomialAverage, StepParams};
 use super::tile::Tile;
@@ -7,30 +7,30 @@ use super::Params;
 use crate::data::RowBuffer;
 use crate::error::{Error, Result};
 use crate::file::{is_count, LARGEST};
-use crate::linear::{Loss, Optimizer, Power, Preconditioner, Span, StepLimit};
+use crate::linear::{Loss, Power, Preconditioner, Span, StepLimit};
 use crate::model::Learning;
 use crate::persist;
 
-/// Examples of a chunk, at most.
+/// Most examples of a chunk.
 const MAX_EXAMPLES: usize = 512;
 
-/// Products of a chunk's values with classes, at most, so that a chunk is
-/// learned in well under a second whatever the number of classes.
+/// Most products of a chunk's values with classes: a chunk is learned in well under a second for any
+/// number of classes.
 const MAX_PRODUCTS: usize = 1 << 28;
 
-/// The state of the learner that all classes share.
+/// State of the learner that all classes share.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ExamplePreparer {
     pub slots: FeatureSlots,
-    /// Of the slots ("pn").
+    /// Scales the steps of each slot (only "pn").
     pub preconditioner: Preconditioner,
-    /// Passes done, with fractions.
+    /// Number of passes so far, with fractions.
     pub passes: f64,
     pub average: PolynomialAverage,
-    /// Scores are clamped to the span of the labels learned so far ("nag").
+    /// Span of the labels learned so far, to which scores are clamped (only "nag").
     pub span: Option<Span>,
     pub sampler: NegativeSampler,
-    /// What the tiles' average sums are still to be multiplied by.
+    /// Pending factor for the average sums of the tiles.
     rescaling: Option<f32>,
 }
 
@@ -44,39 +44,39 @@ persist!(ExamplePreparer {
 } check check_stored);
 
 impl ExamplePreparer {
-    /// For examples of `width` columns, the last of which is the constant.
+    /// Returns the state before any example. Examples have `width` columns, and the last one is the
+    /// constant.
     pub fn new(params: &Params, n_classes: usize, width: usize) -> Self {
         let mut slots = FeatureSlots::new(width);
-        // The constant comes first: only its row starts at a value other than zero.
+        // The constant has slot 0: only its weights may start at a value other than zero.
         slots.get_or_insert(width as u32 - 1);
         Self {
             slots,
             preconditioner: Preconditioner::new(Power::Quarter, 0),
             passes: 0.0,
             average: PolynomialAverage::default(),
-            span: (params.optimizer == Optimizer::Nag).then(Span::default),
+            span: params.is_adaptive().then(Span::default),
             sampler: NegativeSampler::new(params.n_negatives, n_classes, params.seed),
             rescaling: None,
         }
     }
 
-    /// Whether span and squares are those of the optimizer.
+    /// Returns true if span and squares fit the optimizer.
     pub fn fits(&self, params: &Params, for_prediction: bool) -> bool {
-        let has_span = params.optimizer == Optimizer::Nag;
-        let is_pn = params.optimizer == Optimizer::Pn && !for_prediction;
-        self.span.is_some() == has_span
+        let has_squares = !params.is_adaptive() && !for_prediction;
+        self.span.is_some() == params.is_adaptive()
             && self.span.is_none_or(Span::is_sound)
-            && self.preconditioner.width() == if is_pn { self.slots.len() } else { 0 }
+            && self.preconditioner.width() == if has_squares { self.slots.len() } else { 0 }
     }
 
-    /// The share of the average sums that is taken off the weights to predict with, where these are
-    /// averaged.
+    /// Returns the share of the average sums to subtract from the weights for prediction, if
+    /// predictions use averages.
     pub fn average_share(&self) -> Option<f32> {
         let total = self.average.total();
         (total > 0.0).then(|| total.recip() as f32)
     }
 
-    /// For prediction only, beside weights that are those to predict with.
+    /// Returns the state for prediction only, with weights that are averaged already.
     pub fn for_prediction(&self) -> Self {
         Self {
             preconditioner: Preconditioner::new(Power::Quarter, 0),
@@ -85,8 +85,7 @@ impl ExamplePreparer {
         }
     }
 
-    /// Multiplies the tiles' average sums by what was taken out of them, before they learn the next
-    /// chunk.
+    /// Applies the pending factor to the average sums of the tiles, before they learn the next chunk.
     pub fn rescale_tiles(&mut self, tiles: &mut [Tile]) {
         if let Some(factor) = self.rescaling.take() {
             let sums = tiles.iter_mut().flat_map(|tile| tile.average_sums.to_mut());
@@ -94,7 +93,7 @@ impl ExamplePreparer {
         }
     }
 
-    /// What numbers that were restored are not.
+    /// Checks numbers from a file.
     fn check_stored(&self) -> Result<()> {
         self.preconditioner.check_sums()?;
         let is_sound = is_count(&self.passes) && self.average.is_sound();
@@ -102,7 +101,7 @@ impl ExamplePreparer {
         is_sound.then_some(()).ok_or_else(error)
     }
 
-    /// Fills `chunk` with the first examples of `order`, as many as fit: at least one, if there is
+    /// Fills `chunk` with as many of the first examples of `order` as fit, at least one if there is
     /// any.
     pub fn fill_chunk(
         &mut self,
@@ -135,7 +134,7 @@ impl ExamplePreparer {
                 *column = self.slots.get_or_insert(*column);
             }
             let importance = batch.weight(i);
-            // A step moves the score by its length. "nag" has a direction for each class.
+            // "nag" has a direction of its own for each class.
             if !params.is_adaptive() {
                 self.preconditioner.widen(self.slots.len());
                 self.preconditioner
@@ -143,7 +142,7 @@ impl ExamplePreparer {
             }
             batch.targets.read(i, &mut labels);
             self.sampler.draw(&labels, &mut negatives);
-            // The rate of "nag" is divided by sums of gradients as it is.
+            // With "nag" the sums of gradients already reduce the rate.
             let passes = if params.is_adaptive() {
                 0.0
             } else {
@@ -170,8 +169,7 @@ impl ExamplePreparer {
     }
 }
 
-/// Widens the span to the targets of an example of `n_labels` labels: +1 if there is
-/// one, -1 if there is any other class.
+/// Widens the span to the targets of an example: +1 if it has a label, -1 if it lacks one.
 fn widen(span: &mut Span, loss: Option<Loss>, n_labels: usize, n_classes: usize) {
     let lowest = if n_labels < n_classes { -1.0 } else { 0.0 };
     let (low, high) = match loss {

@@ -1,6 +1,6 @@
-//! Weights held sparsely: for each feature the classes that have a weight for it.
+//! Sparse weights: for each feature, the classes that have a weight for it.
 //!
-//! A prediction costs O(K) for the constants, and the weights of the row's features.
+//! A prediction costs O(K) for the constants, plus the weights of the row's features.
 
 use std::ops::Range;
 
@@ -8,18 +8,18 @@ use super::tile::Tile;
 use crate::data::Ragged;
 use crate::error::Result;
 use crate::file::{Bundle, Flat, Persist};
-use crate::linear::bounded_score;
+use crate::linear::{bounded_score, Span};
 use crate::persist;
 
-/// What is left of all tiles' weights; 8 bytes each.
+/// Weights of all classes that are at least the threshold, 8 bytes each.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct PrunedWeights {
-    /// Score of each class before any feature; minus infinity where it was never seen.
+    /// Weight of the constant feature per class; minus infinity for classes not seen.
     biases: Flat<f32>,
-    /// The classes that have a weight for a feature slot, increasing. The first slot, which is the
-    /// constant's, has none.
+    /// Classes that have a weight for a feature slot, increasing. The first slot, which belongs to
+    /// the constant, has none.
     classes: Ragged<u32>,
-    /// Their weights.
+    /// Weights of these classes.
     weights: Flat<f32>,
 }
 
@@ -30,7 +30,7 @@ persist!(PrunedWeights {
 });
 
 impl PrunedWeights {
-    /// From the parts for consecutive classes, each of which has all slots.
+    /// Concatenates the weights of consecutive classes, which have the same slots.
     pub fn concat(parts: &[Self]) -> Self {
         let n_weights = parts.iter().map(|part| part.weights.len()).sum();
         let n_slots = parts.first().map_or(0, |part| part.classes.len());
@@ -53,9 +53,9 @@ impl PrunedWeights {
         }
     }
 
-    /// The `weights` of a tile's classes of at least `threshold`.
+    /// Keeps the `weights` of a tile's classes that are at least `threshold`.
     pub fn from_tile(tile: &Tile, weights: &[f32], n_classes: usize, threshold: f32) -> Self {
-        // The last tile has more places than classes.
+        // The last tile is padded.
         let n = tile.width().min(n_classes - tile.first);
         let mut rows = weights.chunks_exact(tile.width()).map(|row| &row[..n]);
         let constants = rows.next().unwrap_or_default().iter();
@@ -76,7 +76,7 @@ impl PrunedWeights {
         pruned
     }
 
-    /// From a file, of these classes, for `n_slots` features.
+    /// Reads the weights of `classes` for `n_slots` features.
     pub fn take(bundle: &mut Bundle, classes: Range<usize>, n_slots: usize) -> Result<Self> {
         let mut pruned = Self::default();
         pruned.fill(bundle)?;
@@ -92,18 +92,23 @@ impl PrunedWeights {
         Err(bundle.damaged("the weights do not fit the classes and columns"))
     }
 
-    /// Weights for a feature, on average.
+    /// Returns the mean number of weights per feature.
     pub fn weights_each(&self) -> usize {
         self.weights.len() / self.classes.len().max(1) + 1
     }
 
-    /// Number of weights, the constants left out.
+    /// Returns the number of weights, without the constants.
     pub fn n_weights(&self) -> usize {
         self.weights.len()
     }
 
-    /// The scores of all classes for a row of slots, the constant's last.
-    pub fn score(&self, (slots, values): (&[u32], &[f32]), scores: &mut Vec<f32>) {
+    /// Computes the scores of all classes for a row of slots, clamped to `span`.
+    pub fn score(
+        &self,
+        (slots, values): (&[u32], &[f32]),
+        span: Option<Span>,
+        scores: &mut Vec<f32>,
+    ) {
         scores.clear();
         scores.resize(self.biases.len(), 0.0);
         for (&slot, &x) in slots.iter().zip(values) {
@@ -113,9 +118,12 @@ impl PrunedWeights {
                 scores[class as usize] += x * weight;
             }
         }
-        // Last, as the constant is the last feature of a row.
+        // Tiles also add the constant last, as it is the last feature of a row.
         for (score, bias) in scores.iter_mut().zip(&self.biases) {
             *score = bounded_score(*score) + bias;
+        }
+        if let Some(span) = span {
+            scores.iter_mut().for_each(|p| *p = span.clamp(*p));
         }
     }
 }

@@ -1,48 +1,46 @@
-//! The weights: features outside, classes inside, cut into tiles of classes.
+//! The weights: a row per feature and a column per class, cut into tiles of classes.
 //!
-//! A tile holds a row of weights for every feature that was ever seen, for at
-//! most 64 classes. Classes do not depend on one another, so a tile can
-//! learn a whole chunk of examples, with its weights in the cache, before the
-//! next tile does; the outcome is that of taking example after example.
+//! A tile holds the weights of at most 64 classes for every feature seen so far. Classes do not
+//! depend on each other. So a tile learns a whole chunk of examples while its weights are in the
+//! cache, before the next tile does. The result is that of learning one example after the other.
 
 use std::ops::Range;
 
 use super::Params;
 use crate::file::Flat;
-use crate::linear::{AlignedRow, NagTotals, Optimizer};
+use crate::linear::{AlignedRow, NagTotals};
 use crate::simd::LANES;
 
-/// Most classes of a tile, in units of [`LANES`]: so many sums fit into
-/// vector registers.
+/// Largest number of groups of [`LANES`] classes in a tile: their sums fit into vector registers.
 const MAX_GROUPS: usize = 4;
 
-/// A value for each of [`LANES`] classes.
+/// One value for each of [`LANES`] classes.
 pub(super) type Lanes = [f32; LANES];
 
-/// Weights and state of up to 64 classes.
-#[derive(Debug, Clone)]
+/// Weights and optimizer state of up to 64 classes.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Tile {
-    /// The first of its classes.
+    /// First class.
     pub first: usize,
-    /// Number of its classes, in units of [`LANES`]: 1, 2 or 4.
+    /// Number of groups of [`LANES`] classes: 1, 2 or 4.
     pub groups: usize,
-    /// A row per feature slot.
+    /// A row of weights per feature slot.
     pub weights: Flat<f32>,
-    /// u of the average, as the weights; empty for "nag".
+    /// u of the average, laid out like the weights; empty for "nag".
     pub average_sums: Flat<f32>,
-    /// Sums of squared gradients, as the weights; empty but for "nag".
+    /// Sums of squared gradients, laid out like the weights; only for "nag".
     pub squares: Flat<f32>,
-    /// Largest feature sizes, as the weights; empty but for "nag".
+    /// Largest absolute feature values, laid out like the weights; only for "nag".
     pub scales: Flat<f32>,
-    /// What is added to a class's score before it competes: 0, or minus infinity
-    /// while the class has not been seen.
+    /// Added to the score of each class before scores are compared: 0, or minus infinity until the
+    /// class has been seen.
     pub unseen_mask: Vec<f32>,
-    /// Per class; empty but for "nag".
+    /// Totals of each class; only for "nag".
     pub totals: Vec<NagTotals>,
 }
 
 impl Tile {
-    /// Tiles for `n_classes`, each with one row, that of the constant feature.
+    /// Returns tiles for `n_classes`, each with the row of the constant feature.
     pub fn for_classes(n_classes: usize, params: &Params) -> Vec<Self> {
         let mut tiles = Vec::new();
         let mut first = 0;
@@ -61,7 +59,7 @@ impl Tile {
 
     fn new(first: usize, groups: usize, params: &Params) -> Self {
         let width = groups * LANES;
-        let is_nag = params.optimizer == Optimizer::Nag;
+        let is_nag = params.is_adaptive();
         let zeros = |is_kept: bool| Flat::from(vec![0.0; if is_kept { width } else { 0 }]);
         Self {
             first,
@@ -75,18 +73,16 @@ impl Tile {
         }
     }
 
-    /// Vowpal Wabbit, which "nag" follows, lets classes win that it has not seen.
+    /// Lets unseen classes compete with "nag", as in Vowpal Wabbit.
     pub fn let_compete(&mut self, n_classes: usize, params: &Params) {
-        if params.optimizer == Optimizer::Nag {
-            let masks = self.unseen_mask.iter_mut();
-            masks
-                .take(n_classes.saturating_sub(self.first))
-                .for_each(|mask| *mask = 0.0);
+        if params.is_adaptive() {
+            let n = n_classes.saturating_sub(self.first).min(self.width());
+            self.unseen_mask[..n].fill(0.0);
         }
     }
 
-    /// Takes over all that a narrower tile of the same features has of its classes, which are
-    /// the first of this one.
+    /// Copies the state of a narrower tile, which has the same features and the first classes of
+    /// this one.
     pub fn copy_lanes(&mut self, other: &Self) {
         let (width, narrow) = (self.width(), other.width());
         for (plane, from) in self.planes_mut().into_iter().zip(other.planes()) {
@@ -99,29 +95,19 @@ impl Tile {
         self.totals[..other.totals.len()].copy_from_slice(&other.totals);
     }
 
-    /// For prediction only: without what learning keeps beside the weights.
-    pub fn forget_state(&mut self) {
-        *self = Self {
-            weights: std::mem::take(&mut self.weights),
-            ..self.without_weights()
-        };
-    }
-
-    /// The classes alone.
-    pub fn without_weights(&self) -> Self {
+    /// Returns a tile of the same classes for prediction only, with `weights` and no optimizer
+    /// state.
+    pub fn for_prediction(&self, weights: Flat<f32>) -> Self {
         Self {
             first: self.first,
             groups: self.groups,
-            weights: Flat::default(),
-            average_sums: Flat::default(),
-            squares: Flat::default(),
-            scales: Flat::default(),
+            weights,
             unseen_mask: self.unseen_mask.clone(),
-            totals: Vec::new(),
+            ..Self::default()
         }
     }
 
-    /// How many planes a tile has that are not empty.
+    /// Returns the number of planes that are not empty.
     pub fn n_planes(params: &Params) -> usize {
         2 + usize::from(params.is_adaptive())
     }
@@ -129,7 +115,7 @@ impl Tile {
     /// Names of the planes, in the order of [`planes`](Self::planes).
     pub const PLANES: [&'static str; 4] = ["weights", "average_sums", "squares", "scales"];
 
-    /// Everything that has a row per feature; some are empty.
+    /// Returns the arrays that have a row per feature, of which some are empty.
     pub fn planes(&self) -> [&Flat<f32>; 4] {
         [
             &self.weights,
@@ -139,7 +125,7 @@ impl Tile {
         ]
     }
 
-    /// As [`planes`](Self::planes), to be changed.
+    /// Returns the [`planes`](Self::planes) for writing.
     pub fn planes_mut(&mut self) -> [&mut Flat<f32>; 4] {
         [
             &mut self.weights,
@@ -149,12 +135,12 @@ impl Tile {
         ]
     }
 
-    /// Number of classes, padding included.
+    /// Returns the number of classes, padding included.
     pub fn width(&self) -> usize {
         self.groups * LANES
     }
 
-    /// Where those of `classes` stand that are the tile's.
+    /// Returns the positions in the tile of those `classes` that belong to it.
     #[inline]
     pub fn positions<'a>(&self, classes: &'a [u32]) -> impl Iterator<Item = usize> + 'a {
         let (first, width) = (self.first, self.width());
@@ -179,7 +165,7 @@ impl Tile {
             if !plane.is_empty() && plane.len() < len {
                 let plane = plane.to_mut();
                 if plane.capacity() < len {
-                    // Less headroom than a Vec takes by itself: this is most of the memory.
+                    // Less headroom than Vec's own growth: the planes are most of the memory.
                     plane.reserve_exact(len + len / 8 - plane.len());
                 }
                 plane.resize(len, 0.0);
@@ -187,8 +173,8 @@ impl Tile {
         }
     }
 
-    /// The weights to predict with, averaged if there is a [`share`](averaged); each register of
-    /// them lies in one cache line.
+    /// Returns the weights to predict with, averaged if there is a [`share`](averaged). Each vector
+    /// register of them lies in one cache line.
     pub fn prediction_weights(&self, share: Option<f32>) -> AlignedRow<f32> {
         let mut weights = AlignedRow::from(&self.weights[..]);
         if let Some(share) = share {
@@ -200,41 +186,21 @@ impl Tile {
     }
 }
 
-/// The average of a weight with an average sum, of which `share` is taken off.
+/// Returns the average of a weight, from which `share` of its average sum is subtracted.
 #[inline(always)]
 pub(super) fn averaged(w: f32, average_sum: f32, share: f32) -> f32 {
     w - average_sum * share
 }
 
-/// The classes of `tiles`, of all `n_classes`.
+/// Returns the classes of `tiles`, which are consecutive ones of `n_classes`.
 pub(super) fn classes(tiles: &[Tile], n_classes: usize) -> Range<usize> {
     let first = tiles.first().map_or(0, |tile| tile.first);
     let end = tiles.last().map_or(0, |tile| tile.first + tile.width());
     first..end.min(n_classes)
 }
 
-/// The tiles' values of one each for all `n_classes`; none where the tiles have none.
-pub(super) fn by_class<T: Copy>(
-    tiles: &[Tile],
-    n_classes: usize,
-    of: impl Fn(&Tile) -> &Vec<T>,
-) -> Vec<T> {
-    let values = tiles.iter().flat_map(|tile| of(tile).iter().copied());
-    values.take(n_classes).collect()
-}
-
-/// Hands values of all classes out to the tiles; what is left over, for padding, stays.
-pub(super) fn set_by_class<T: Copy>(
-    tiles: &mut [Tile],
-    values: &[T],
-    of: impl Fn(&mut Tile) -> &mut Vec<T>,
-) {
-    let of_tiles = tiles.iter_mut().flat_map(|tile| of(tile).iter_mut());
-    of_tiles.zip(values).for_each(|(to, &value)| *to = value);
-}
-
-/// Calls `each` with every group of G and every lane of it. Not for writing to rows of weights:
-/// in a closure the compiler fears that these are what it reads, and takes lane after lane.
+/// Calls `each` with every group of G and each of its lanes. Rows of weights must not be written
+/// in `each`: the compiler would assume that they overlap with what is read, and not vectorize.
 #[inline(always)]
 pub(super) fn each_lane<const G: usize>(mut each: impl FnMut(usize, usize)) {
     for g in 0..G {
@@ -244,19 +210,19 @@ pub(super) fn each_lane<const G: usize>(mut each: impl FnMut(usize, usize)) {
     }
 }
 
-/// The row of `slot` in a plane: one group of lanes after the other.
+/// Returns the row of `slot` in a plane, by groups of lanes.
 #[inline(always)]
 pub(super) fn row<const G: usize>(plane: &[f32], slot: u32) -> &[Lanes; G] {
     &plane.as_chunks().0.as_chunks().0[slot as usize]
 }
 
-/// As [`row`], to be changed.
+/// Returns the [`row`] of `slot` for writing.
 #[inline(always)]
 pub(super) fn row_mut<const G: usize>(plane: &mut [f32], slot: u32) -> &mut [Lanes; G] {
     &mut plane.as_chunks_mut().0.as_chunks_mut().0[slot as usize]
 }
 
-/// Calls `$function::<G>` with G, the number of groups of lanes of a tile.
+/// Calls `$function::<G>`, where G is the number of groups of a tile.
 macro_rules! for_groups {
     ($groups:expr, $function:ident ($($arg:expr),* $(,)?)) => {
         match $groups {

@@ -1,57 +1,104 @@
-//! The learner and its training: examples in chunks, each of which the tiles of classes learn by themselves; and new
-//! classes for a model that has learned already.
+//! The learner and its training: the tiles of classes learn examples in chunks, each tile by itself.
 //!
-//! Growing keeps full tiles as they are; the last one is widened where it must be, and new ones follow:
-//! growing by a class copies one tile at most. A new class begins as all classes do, or takes over a
-//! lane that fills up a tile: such lanes learn as classes without an example do.
+//! New classes leave full tiles as they are. The last tile is widened if necessary, and new tiles
+//! follow: adding a class copies at most one tile. A new class starts like all classes, or takes
+//! over a lane of padding, which has learned like a class without examples.
 
 use rayon::prelude::*;
 
 use super::chunk::{Chunk, NegativeSampler};
-use super::kernels::{learn_shared, learn_softmax, BestClass};
+use super::kernels::{best, learn_softmax, scores, BestClass};
 use super::preparer::ExamplePreparer;
 use super::pruned::PrunedWeights;
-use super::tile::Tile;
-use super::{adaptive, Params};
+use super::tile::{for_groups, Tile};
+use super::{adaptive, kernels, Params};
 use crate::control::Control;
 use crate::data::{RowBuffer, Scaling};
 use crate::error::Result;
-use crate::memory;
-use crate::model::{Learning, Start};
-use crate::simd::LANES;
+use crate::file::is_score;
+use crate::linear::Loss;
+use crate::model::{Learning, Mistakes, Start};
+use crate::simd::{dispatched, LANES};
 use crate::threads::with_threads;
+use crate::{memory, record};
 
-/// Bytes of weights that are dense at a time, about, if there are more tiles than threads.
+/// Approximate number of bytes of weights in memory while the others are pruned or not yet learned,
+/// if there are more tiles than threads.
 pub(super) const MAX_DENSE_BYTES: usize = 1 << 29;
 
-/// A one-against-all classifier that learns online.
+/// An online one-against-all classifier.
 ///
-/// Right where K times the number of non-zeros of an example is affordable;
-/// its accuracy is what trees of logarithmic cost are measured against.
+/// It suits data for which K times the number of non-zeros of an example is affordable. Trees with
+/// logarithmic cost are compared with its accuracy.
 ///
-/// A class of which no example has been learned has no score and is never
-/// predicted (except with the optimizer "nag", which follows Vowpal Wabbit).
+/// A class that no example had has no score and is never predicted, except with the optimizer
+/// "nag", which follows Vowpal Wabbit.
 #[derive(Debug, Clone)]
 pub struct Oaa {
     pub(super) params: Params,
     pub(super) n_classes: usize,
     pub(super) preparer: ExamplePreparer,
-    /// None once they are pruned.
+    /// Tiles of the classes; empty after pruning.
     pub(super) tiles: Vec<Tile>,
-    /// What is left of the weights after `fit` with `prune`.
+    /// Weights that remain after `fit` with `prune`.
     pub(super) pruned: Option<PrunedWeights>,
 }
 
-impl Oaa {
-    /// One that has learned nothing, for examples of `width` columns.
-    pub(super) fn for_width(params: &Params, n_classes: usize, width: usize) -> Self {
+/// The best class of some tiles for an example, before it was learned.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Answer {
+    /// Score of the class; minus infinity if no class of the tiles had been seen.
+    score: f32,
+    is_right: bool,
+    /// Importance of the example.
+    importance: f32,
+}
+
+record!(Answer {
+    score: is_score,
+    is_right,
+    importance
+});
+
+impl Answer {
+    /// Bytes of a stored answer.
+    pub const BYTES: usize = 2 * size_of::<f32>() + size_of::<bool>();
+
+    /// Returns the answer for example `i` of a chunk, from the best class of each tile. Equal scores
+    /// go to the lowest class.
+    fn new(bests: &[Vec<BestClass>], chunk: &Chunk, i: usize) -> Self {
+        let unseen = BestClass {
+            score: f32::NEG_INFINITY,
+            class: u32::MAX,
+        };
+        let best = bests.iter().map(|bests| bests[i]);
+        let best = best.fold(unseen, |a, b| if b.score > a.score { b } else { a });
         Self {
-            tiles: Tile::for_classes(n_classes, params),
-            ..Self::without_tiles(params, n_classes, width)
+            score: best.score,
+            is_right: chunk.labels.get(i).binary_search(&best.class).is_ok(),
+            importance: chunk.params[i].importance,
         }
     }
 
-    /// One that has no classes yet of the `n_classes`.
+    /// Returns the better of two answers for an example. Equal scores go to `self`, whose classes
+    /// come first.
+    pub fn or(self, other: Self) -> Self {
+        if other.score > self.score {
+            other
+        } else {
+            self
+        }
+    }
+
+    /// Adds the answer to the progressive loss. With label sets it is right if the class is one of
+    /// them (1 - P@1).
+    pub fn count(&self, progress: &mut Mistakes) {
+        progress.count(!self.is_right, self.importance);
+    }
+}
+
+impl Oaa {
+    /// Returns a learner without tiles, for examples of `width` columns.
     pub(super) fn without_tiles(params: &Params, n_classes: usize, width: usize) -> Self {
         Self {
             params: params.clone(),
@@ -62,40 +109,17 @@ impl Oaa {
         }
     }
 
-    /// Drops the weights to predict with below `threshold`, and all tiles, one after the other.
-    pub(super) fn prune(
-        &mut self,
-        threshold: f32,
-        control: &Control,
-    ) -> Result<Vec<PrunedWeights>> {
-        let share = self.preparer.average_share();
-        let tiles = std::mem::take(&mut self.tiles).into_iter();
-        let parts = tiles.map(|tile| {
-            control.check()?;
-            let weights = tile.prediction_weights(share);
-            Ok(PrunedWeights::from_tile(
-                &tile,
-                &weights,
-                self.n_classes,
-                threshold,
-            ))
-        });
-        parts.collect()
-    }
-}
-
-impl Oaa {
-    /// Learns the examples chunk by chunk, and calls `on_chunk` with the rows of each, with
-    /// itself, and tile by tile with the best class of each example before it was learned.
+    /// Learns the examples chunk by chunk, and calls `on_answer` with the answer for each before it
+    /// was learned, by the current weights and not their average.
     ///
-    /// Preparing examples looks at no weights: on several threads the next chunk is prepared while
-    /// the tiles learn this one. Stopped, what was prepared is learned.
+    /// The next chunk is prepared before, or while, the tiles learn this one, as preparation uses no
+    /// weights. After a stop the prepared chunk is learned too.
     pub(super) fn learn_chunks(
         &mut self,
         learning: &mut Learning<'_>,
-        mut on_chunk: impl FnMut(&mut Learning<'_>, &[u32], &Chunk, &[Vec<BestClass>]) + Send,
+        mut on_answer: impl FnMut(&mut Mistakes, Answer) + Send,
     ) -> Result<()> {
-        // The softmax needs the scores of all tiles before any may step.
+        // The softmax needs the scores of all tiles before any of them may step.
         let single = self.params.loss.single();
         let n_threads = single.map_or(1, |_| learning.n_threads);
         with_threads(n_threads, |parallel| {
@@ -103,87 +127,68 @@ impl Oaa {
             let (mut chunk, mut next) = (new_chunk(), new_chunk());
             let mut bests: Vec<Vec<BestClass>> = vec![Vec::new(); self.tiles.len()];
             let mut order = learning.order;
-            self.prepare_chunk(learning, order, &mut chunk);
+            let (params, tiles, preparer) = (&self.params, &mut self.tiles, &mut self.preparer);
+            preparer.fill_chunk(params, learning, order, &mut chunk);
             let mut outcome = Ok(());
             while !chunk.rows.is_empty() {
-                self.preparer.rescale_tiles(&mut self.tiles);
-                let (learned, rest) = order.split_at(chunk.rows.len());
-                let rest = if outcome.is_ok() { rest } else { &[] };
-                let mut trainer = TileTrainer {
-                    params: &self.params,
-                    tiles: &mut self.tiles,
-                    n_slots: self.preparer.slots.len(),
-                };
-                if parallel {
-                    let preparer = &mut self.preparer;
-                    rayon::join(
-                        || trainer.learn(&chunk, true, &mut bests),
-                        || preparer.fill_chunk(&self.params, learning, rest, &mut next),
-                    );
+                preparer.rescale_tiles(tiles);
+                let n_slots = preparer.slots.len();
+                let n_learned = chunk.rows.len();
+                order = if outcome.is_ok() {
+                    &order[n_learned..]
                 } else {
-                    trainer.learn(&chunk, false, &mut bests);
+                    &[]
+                };
+                let mut learn =
+                    || learn_chunk(params, tiles, n_slots, &chunk, parallel, &mut bests);
+                let mut prepare = || preparer.fill_chunk(params, learning, order, &mut next);
+                if parallel {
+                    rayon::join(learn, prepare);
+                } else {
+                    learn();
+                    prepare();
                 }
-                on_chunk(learning, learned, &chunk, &bests);
-                outcome = outcome.and(learning.report(learned.len()));
-                if !parallel {
-                    let rest = if outcome.is_ok() { rest } else { &[] };
-                    self.prepare_chunk(learning, rest, &mut next);
+                for i in 0..n_learned {
+                    on_answer(learning.progress, Answer::new(&bests, &chunk, i));
                 }
+                outcome = outcome.and(learning.report(n_learned));
                 std::mem::swap(&mut chunk, &mut next);
-                order = rest;
             }
             outcome
         })?
     }
 
-    fn prepare_chunk(&mut self, learning: &mut Learning<'_>, order: &[u32], chunk: &mut Chunk) {
-        self.preparer
-            .fill_chunk(&self.params, learning, order, chunk);
-    }
-}
-
-/// What learns a chunk.
-struct TileTrainer<'a> {
-    params: &'a Params,
-    tiles: &'a mut [Tile],
-    /// Features that the chunk's examples and those before have.
-    n_slots: usize,
-}
-
-impl TileTrainer<'_> {
-    /// Learns a chunk; `bests` gets, tile by tile, the best class of each example as
-    /// it stood before the example was learned.
-    fn learn(&mut self, chunk: &Chunk, parallel: bool, bests: &mut [Vec<BestClass>]) {
-        let (loss, is_adaptive) = (self.params.loss.single(), self.params.is_adaptive());
-        let work = |(tile, bests): (&mut Tile, &mut Vec<BestClass>)| {
-            tile.grow(self.n_slots);
-            // The lists of other threads' tiles lie in the same cache line: their lengths change
-            // with every example, so this one's is kept elsewhere until it is done.
-            let mut of_tile = std::mem::take(bests);
-            of_tile.clear();
-            match loss {
-                Some(loss) if is_adaptive => adaptive::learn(tile, chunk, loss, &mut of_tile),
-                Some(loss) => learn_shared(tile, chunk, loss, &mut of_tile),
-                None => {}
-            }
-            *bests = of_tile;
+    /// Drops the tiles one after the other and keeps their prediction weights of at least `prune`,
+    /// if that parameter is given.
+    pub(super) fn prune(&mut self, control: &Control) -> Result<()> {
+        let Some(threshold) = self.params.prune else {
+            return Ok(());
         };
-        if parallel {
-            self.tiles.par_iter_mut().zip(&mut *bests).for_each(work);
-        } else {
-            self.tiles.iter_mut().zip(&mut *bests).for_each(work);
+        let share = self.preparer.average_share();
+        let mut parts = Vec::new();
+        for tile in std::mem::take(&mut self.tiles) {
+            control.check()?;
+            let (weights, threshold) = (tile.prediction_weights(share), threshold as f32);
+            let part = PrunedWeights::from_tile(&tile, &weights, self.n_classes, threshold);
+            parts.push(part);
         }
-        if loss.is_none() {
-            learn_softmax(self.tiles, chunk, bests);
-        }
+        self.pruned = Some(PrunedWeights::concat(&parts));
+        self.preparer = self.preparer.for_prediction();
+        Ok(())
     }
-}
 
-impl Oaa {
     /// Adds classes, so that there are `n_classes`.
     pub(super) fn grow_to(&mut self, n_classes: usize) -> Result<()> {
         let n_slots = self.preparer.slots.len();
-        check_growth(&self.params, &self.tiles, n_classes, n_slots)?;
+        let n_lanes: usize = self.tiles.iter().map(Tile::width).sum();
+        let new = n_classes.saturating_sub(n_lanes);
+        let needed =
+            (new * Tile::n_planes(&self.params) * size_of::<f32>()).saturating_mul(n_slots);
+        memory::check(
+            needed,
+            &format!("one-against-all's weights of {new} more classes x {n_slots} features"),
+            "LdSMClassifier, RecallTreeClassifier and LOMTreeClassifier do without",
+        )?;
         let mut old = std::mem::take(&mut self.tiles).into_iter();
         for mut tile in Tile::for_classes(n_classes, &self.params) {
             match old.next() {
@@ -207,11 +212,79 @@ impl Oaa {
     }
 }
 
-/// Refuses weights for which there is no memory.
+/// Learns a chunk, whose examples and those before have `n_slots` features. Replaces `bests`, per
+/// tile, by the best class of each example before it was learned.
+fn learn_chunk(
+    params: &Params,
+    tiles: &mut [Tile],
+    n_slots: usize,
+    chunk: &Chunk,
+    parallel: bool,
+    bests: &mut [Vec<BestClass>],
+) {
+    let loss = params.loss.single();
+    let work = |(tile, bests): (&mut Tile, &mut Vec<BestClass>)| {
+        tile.grow(n_slots);
+        // The vectors of other threads' tiles lie in the same cache line, and their lengths change
+        // with every example. So this one is moved out until the tile is done.
+        let mut own_bests = std::mem::take(bests);
+        own_bests.clear();
+        if let Some(loss) = loss {
+            learn_tile(tile, chunk, loss, params.is_adaptive(), &mut own_bests);
+        }
+        *bests = own_bests;
+    };
+    if parallel {
+        tiles.par_iter_mut().zip(&mut *bests).for_each(work);
+    } else {
+        tiles.iter_mut().zip(&mut *bests).for_each(work);
+    }
+    if loss.is_none() {
+        learn_softmax(tiles, chunk, bests);
+    }
+}
+
+dispatched! {
+    /// Learns the examples of a chunk in order, and appends to `bests` the best class of each before
+    /// it was learned.
+    fn learn_tile(
+        tile: &mut Tile,
+        chunk: &Chunk,
+        loss: Loss,
+        is_adaptive: bool,
+        bests: &mut Vec<BestClass>,
+    ) {
+        for_groups!(tile.groups, learn_groups(tile, chunk, loss, is_adaptive, bests));
+    }
+}
+
+#[inline(always)]
+fn learn_groups<const G: usize>(
+    tile: &mut Tile,
+    chunk: &Chunk,
+    loss: Loss,
+    is_adaptive: bool,
+    bests: &mut Vec<BestClass>,
+) {
+    let mut rates = Vec::new();
+    for i in 0..chunk.rows.len() {
+        let example = chunk.get(i);
+        let p = scores::<G>(tile, &example);
+        bests.push(best::<G>(tile, &p));
+        tile.mark_seen(example.labels);
+        if is_adaptive {
+            adaptive::learn(tile, &example, loss, &p, &mut rates);
+        } else {
+            kernels::learn(tile, &example, loss, &p);
+        }
+    }
+}
+
+/// Refuses weights that do not fit into memory.
 pub(super) fn check_memory(params: &Params, start: &Start<'_>) -> Result<()> {
     let (n_classes, preparation, rows) = (start.n_classes, start.preparation, &start.batch.rows);
     let is_pruned = params.prune.is_some() && start.is_all;
-    // Early stopping holds a copy of the best pass.
+    // Early stopping keeps a copy of the best pass.
     let copies = 1 + usize::from(params.early_stopping && start.is_all && params.n_passes > 1);
     let needed = |n_columns: usize| {
         let classes = n_classes.next_multiple_of(LANES) * Tile::n_planes(params) * copies;
@@ -244,19 +317,4 @@ pub(super) fn check_memory(params: &Params, start: &Start<'_>) -> Result<()> {
     let instead = "prune= holds few of them, n_bits= hashes features into fewer, and \
                    LdSMClassifier, RecallTreeClassifier and LOMTreeClassifier do without";
     memory::check(needed(n_columns), &what, instead)
-}
-
-/// Refuses classes for whose weights there is no memory.
-fn check_growth(params: &Params, tiles: &[Tile], n_classes: usize, n_slots: usize) -> Result<()> {
-    let there: usize = tiles.iter().map(Tile::width).sum();
-    let new = n_classes.saturating_sub(there);
-    if new == 0 {
-        return Ok(());
-    }
-    let needed = new
-        .saturating_mul(Tile::n_planes(params) * size_of::<f32>())
-        .saturating_mul(n_slots);
-    let what = format!("one-against-all's weights of {new} more classes x {n_slots} features");
-    let instead = "LdSMClassifier, RecallTreeClassifier and LOMTreeClassifier do without";
-    memory::check(needed, &what, instead)
 }

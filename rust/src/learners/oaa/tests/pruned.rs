@@ -85,7 +85,7 @@ fn how_many_tiles_learn_at_a_time_makes_no_difference() {
         };
         assert_eq!(member.learner.tiles.len(), 3);
         let schedule = params.schedule();
-        class_blocks::fit(&mut member, &schedule, &batch, 0.01, (1, 0), &control()).unwrap();
+        class_blocks::fit(&mut member, &schedule, &batch, 1, 0, &control()).unwrap();
         assert_eq!(member.learner.pruned, learner(&model).pruned);
         assert_eq!(member.learner.preparer, learner(&model).preparer);
         assert_eq!(member.progress, model.members()[0].progress);
