@@ -1,5 +1,5 @@
-//! What trees share: node numbers, the routing of rows in prediction, the search for
-//! the best labels, the nodes as reports show them.
+//! Parts shared by the tree learners: node numbers, routing of rows in prediction, best-first search,
+//! and the order of nodes in reports.
 
 mod routers;
 mod search;
@@ -26,19 +26,19 @@ impl NodeId {
     /// No node: the parent of a root, the children of a leaf.
     pub const NONE: Self = Self(u32::MAX);
 
-    /// As an index into the arena.
+    /// Returns the index in the arena.
     #[inline]
     pub fn at(self) -> usize {
         self.0 as usize
     }
 
-    /// Whether this is a node at all.
+    /// Returns false for [`NONE`](Self::NONE).
     #[inline]
     pub fn is_some(self) -> bool {
         self != Self::NONE
     }
 
-    /// For numpy: -1 where there is no node.
+    /// Returns the number for numpy, -1 for [`NONE`](Self::NONE).
     pub fn signed(self) -> i32 {
         if self.is_some() {
             self.0 as i32
@@ -48,8 +48,9 @@ impl NodeId {
     }
 }
 
-/// A count of a node's label, aligned to 4 bytes: with the label as its key it takes 12 bytes
-/// in a [`Table`](crate::linear::Table) and not 16. An example reads some of these at each node.
+/// The count of a label at a node, aligned to 4 bytes. With its key in a
+/// [`Table`](crate::linear::Table) it takes 12 bytes instead of 16, and an example reads some of
+/// these at each node.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[repr(C, packed(4))]
 pub struct PackedF64(pub f64);
@@ -65,11 +66,11 @@ stored_as! {
     PackedF64 as f64: f64::from, PackedF64;
 }
 
-/// Brings the rows that go left to the front, each side in its order, and returns how many they
-/// are. `right` is a buffer.
+/// Moves the rows that go left to the front, keeps the order within each side, and returns the
+/// number of rows that go left. `right` is a buffer.
 ///
-/// Each row is written to both sides and one of them moves on: no branch that could be
-/// mispredicted, so that what the next row waits for is under way before this one's side is known.
+/// Each row is written to both sides, and one of them advances. Without a branch that could be
+/// mispredicted, the loads of the next row start before the side of this one is known.
 #[inline]
 pub fn partition(rows: &mut [u32], right: &mut Vec<u32>, goes_left: impl Fn(u32) -> bool) -> usize {
     right.resize(rows.len().max(right.len()), 0);
@@ -86,22 +87,22 @@ pub fn partition(rows: &mut [u32], right: &mut Vec<u32>, goes_left: impl Fn(u32)
     n_left
 }
 
-/// The nodes of a binary tree in breadth-first order from the root: every parent stands before its
-/// children, and the children of a node stand side by side.
+/// The nodes of a binary tree in breadth-first order: a parent comes before its children, which are
+/// next to each other.
 #[derive(Debug, Clone)]
 pub struct Topology<I> {
-    /// The nodes by whatever their learner calls them.
+    /// The learner's names of the nodes.
     pub nodes: Vec<I>,
-    /// The place of the node above, -1 at the root.
+    /// Position of the parent; -1 at the root.
     pub parent: Vec<i32>,
-    /// Places of the children of each node, -1 where there are none.
+    /// Positions of the children; -1 if there are none.
     pub children: Vec<[i32; 2]>,
-    /// Steps from the root.
+    /// Number of steps from the root.
     pub depth: Vec<u32>,
 }
 
 impl<I> Topology<I> {
-    /// The nodes below `root`; `children_of` says which children a node has.
+    /// Lists `root` and the nodes below it. `children_of` returns the children of a node.
     pub fn new(root: I, mut children_of: impl FnMut(&I) -> [Option<I>; 2]) -> Self {
         let mut topology = Self {
             nodes: vec![root],
@@ -126,7 +127,7 @@ impl<I> Topology<I> {
         topology
     }
 
-    /// A report with the columns `parent`, `children` and `depth`.
+    /// Returns a report with the columns `parent`, `children` and `depth`.
     pub fn report(&self) -> Report {
         let mut report = Report::new();
         report.column("parent", self.parent.iter().copied());

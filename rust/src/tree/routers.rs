@@ -1,12 +1,11 @@
-//! Routers as prediction walks them: frozen, or those of a tree that goes on learning.
+//! Routing of rows in prediction, through frozen routers or those of a tree that is still trained.
 //!
-//! Each node either asks its router for the side to go on, or is a terminal, where the way ends
-//! with a number that means what its learner says: a label, a leaf's place in an array.
+//! A node either has a router, whose score chooses a child, or is a terminal. The learner defines
+//! the meaning of a terminal's number, for example a label or the index of a leaf.
 //!
-//! A frozen tree has all weights in one array, children side by side, and sends rows down
-//! together, level by level. Freezing is O(tree size). Where few rows are predicted before
-//! learning goes on, they walk the nodes as they lie, each router's score to the bit what it would
-//! be frozen.
+//! A frozen tree has all weights in one array and children side by side; rows descend together,
+//! level by level. Freezing is O(tree size). If only a few rows are predicted before the next
+//! update, they use the nodes of the learner, whose scores equal the frozen ones to the bit.
 
 use super::{partition, Junction};
 use crate::control::Control;
@@ -14,14 +13,15 @@ use crate::error::Result;
 use crate::linear::{AlignedRow, Block, Regressors, Slot, Span, Weights};
 use crate::simd::prefetch;
 
-/// How many groups ahead a node's weights are prefetched.
+/// Distance in groups at which a node's weights are prefetched.
 const PREFETCH_DISTANCE: usize = 2;
 
-/// Groups of more rows than this give the memory time enough without.
+/// Largest group before whose node the next weights are prefetched. Larger groups take long enough
+/// to hide the latency of memory.
 const MAX_PREFETCHED_ROWS: usize = 8;
 
-/// What [`FrozenRouters::route`] works in: rows ordered by the node they are at,
-/// and for each node of a level which of them.
+/// Buffers of [`FrozenRouters::route`]: the rows ordered by node, and the group of each node of a
+/// level.
 #[derive(Debug, Clone, Default)]
 pub struct Groups {
     rows: Vec<u32>,
@@ -30,7 +30,7 @@ pub struct Groups {
     below: Vec<Group>,
 }
 
-/// The rows at one node, by their places among the ordered ones.
+/// The rows at one node, as a range of the ordered rows.
 #[derive(Debug, Clone, Copy)]
 struct Group {
     node: u32,
@@ -38,36 +38,36 @@ struct Group {
     to: usize,
 }
 
-/// What rows are read into and routed in. To make it takes longer than to route a single row.
+/// Buffers for reading and routing rows. Allocating them takes longer than routing a single row.
 #[derive(Debug, Clone, Default)]
 pub struct RoutingMemory {
-    /// The rows.
+    /// Prepared rows.
     pub block: Block,
-    /// Where they are on their way.
+    /// Rows by node during routing.
     pub groups: Groups,
 }
 
-/// The nodes of a binary tree that no longer learns, numbered breadth first: node 0
-/// is the root, and the children of the routers come in pairs, in the order of
-/// their parents.
+/// The nodes of a binary tree for prediction, numbered breadth first: node 0 is the root, and the
+/// children of the routers come in pairs, in the order of their parents.
 #[derive(Debug, Clone, Default)]
 pub struct FrozenRouters {
     width: usize,
     span: Span,
     steps: Vec<Step>,
-    /// End to end, each of which begins a cache line.
+    /// Weight rows, concatenated; each begins a cache line.
     rows: AlignedRow<f32>,
     slots: Vec<Slot<f32>>,
 }
 
-/// One node. `weights` says where they lie; a terminal has none.
+/// One node.
 #[derive(Debug, Clone, Copy)]
 struct Step {
-    /// Left child, the right one follows it; of a terminal, its number.
+    /// Left child, which the right one follows; at a terminal, its number.
     next: u32,
     weights: Place,
 }
 
+/// Position of a node's weights.
 #[derive(Debug, Clone, Copy)]
 enum Place {
     Terminal,
@@ -76,11 +76,11 @@ enum Place {
 }
 
 impl FrozenRouters {
-    /// Rows to send down at once: enough that the upper nodes are shared by
-    /// many, few enough to stay in the cache.
+    /// Rows routed together: enough to share the weights of the upper nodes, few enough to stay in
+    /// the cache.
     pub const BLOCK_ROWS: usize = 2048;
 
-    /// The routers of `tree`; `number` says which number the next terminal gets.
+    /// Copies the routers of `tree`. `number` maps a terminal of the tree to its number here.
     pub fn new<T: LearningTree>(
         tree: &T,
         control: &Control,
@@ -133,13 +133,12 @@ impl FrozenRouters {
         }
     }
 
-    /// Padded number of columns, for [`Block::fill`].
+    /// Returns the padded number of columns, for [`Block::fill`].
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Sends all rows of `block` down together and writes the number of the
-    /// terminal that each ends at.
+    /// Routes all rows of `block` together, and writes the number of each row's terminal.
     pub fn route(&self, block: &Block, scratch: &mut Groups, terminals: &mut [u32]) {
         let Groups {
             rows,
@@ -201,9 +200,9 @@ impl FrozenRouters {
         }
     }
 
-    /// What row `i` of `block` finds at `node`, to the last bit the score that
-    /// [`route`](Self::route) goes by.
-    pub fn look(&self, block: &Block, i: usize, node: u32) -> Junction<f32> {
+    /// Returns the terminal at `node`, or the router's score for row `i` of `block`: to the bit the
+    /// score that [`route`](Self::route) uses.
+    fn look(&self, block: &Block, i: usize, node: u32) -> Junction<f32> {
         let step = self.steps[node as usize];
         let score = match step.weights {
             Place::Terminal => return Junction::Terminal(step.next),
@@ -219,39 +218,39 @@ impl FrozenRouters {
     }
 }
 
-/// A tree that learns, node by node as it would be frozen.
+/// A tree in training, as predictions see it.
 pub trait LearningTree {
-    /// Where every way begins.
+    /// Returns the root.
     fn root(&self) -> u32;
 
-    /// What stands at `node`.
+    /// Returns the terminal at `node`, or the number of its regressor.
     fn at(&self, node: u32) -> Junction<u32>;
 
-    /// The weights of all routers.
+    /// Returns the weights of all routers.
     fn regressors(&self) -> &Regressors;
 
-    /// What scores are clamped to.
+    /// Returns the span that scores are clamped to.
     fn span(&self) -> Span {
         self.regressors().span()
     }
 }
 
-/// Routers to send rows through.
+/// Routers for prediction.
 #[derive(Debug, Clone, Copy)]
 pub enum Routers<'a, T> {
-    /// Frozen.
+    /// The frozen form of a tree.
     Frozen(&'a FrozenRouters),
-    /// As they are.
+    /// The tree itself.
     Learning(&'a T),
 }
 
 impl<'a, T: LearningTree> Routers<'a, T> {
-    /// The frozen ones if there are any.
+    /// Returns the frozen routers if there are any.
     pub fn new(frozen: Option<&'a FrozenRouters>, tree: &'a T) -> Self {
         frozen.map_or(Self::Learning(tree), Self::Frozen)
     }
 
-    /// Padded number of columns, for [`Block::fill`].
+    /// Returns the padded number of columns, for [`Block::fill`].
     pub fn width(&self) -> usize {
         match self {
             Self::Frozen(routers) => routers.width(),
@@ -259,7 +258,7 @@ impl<'a, T: LearningTree> Routers<'a, T> {
         }
     }
 
-    /// Where every way begins.
+    /// Returns the root.
     pub fn root(&self) -> u32 {
         match self {
             Self::Frozen(_) => 0,
@@ -267,7 +266,8 @@ impl<'a, T: LearningTree> Routers<'a, T> {
         }
     }
 
-    /// What row `i` of `block` finds at any node.
+    /// Returns a function from a node to its terminal, or to the router's score for row `i` of
+    /// `block`.
     pub fn look<'b>(
         &'b self,
         block: &'b Block,
@@ -275,20 +275,27 @@ impl<'a, T: LearningTree> Routers<'a, T> {
     ) -> impl Fn(u32) -> Junction<f32> + use<'a, 'b, T> {
         move |node| match self {
             Self::Frozen(routers) => routers.look(block, i, node),
-            Self::Learning(tree) => look(*tree, block, i, node),
+            Self::Learning(tree) => match tree.at(node) {
+                Junction::Terminal(number) => Junction::Terminal(number),
+                Junction::Router { router, children } => {
+                    let score = tree.regressors().frozen_score(router, block, i);
+                    let router = tree.span().clamp(score);
+                    Junction::Router { router, children }
+                }
+            },
         }
     }
 
-    /// Writes the number of the terminal that each row of `block` ends at.
+    /// Writes the number of the terminal that each row of `block` reaches.
     pub fn route(&self, block: &Block, scratch: &mut Groups, terminals: &mut [u32]) {
-        let tree = match self {
-            Self::Frozen(routers) => return routers.route(block, scratch, terminals),
-            Self::Learning(tree) => *tree,
-        };
+        if let Self::Frozen(routers) = self {
+            return routers.route(block, scratch, terminals);
+        }
         for (i, terminal) in terminals.iter_mut().enumerate() {
-            let mut node = tree.root();
+            let look = self.look(block, i);
+            let mut node = self.root();
             *terminal = loop {
-                match look(tree, block, i, node) {
+                match look(node) {
                     Junction::Terminal(number) => break number,
                     Junction::Router {
                         router: score,
@@ -296,20 +303,6 @@ impl<'a, T: LearningTree> Routers<'a, T> {
                     } => node = if score < 0.0 { left } else { right },
                 }
             };
-        }
-    }
-}
-
-/// What row `i` of `block` finds at `node`.
-fn look<T: LearningTree>(tree: &T, block: &Block, i: usize, node: u32) -> Junction<f32> {
-    match tree.at(node) {
-        Junction::Terminal(number) => Junction::Terminal(number),
-        Junction::Router { router, children } => {
-            let score = tree.regressors().frozen_score(router, block, i);
-            Junction::Router {
-                router: tree.span().clamp(score),
-                children,
-            }
         }
     }
 }

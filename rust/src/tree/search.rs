@@ -1,58 +1,59 @@
-//! Best-first search: the most probable terminals of a row, one after the other.
+//! Best-first search for the most probable terminals of a row.
 //!
-//! A router's score s, read as a logistic model's, gives the way right the probability
-//! 1 / (1 + exp(-s)); a terminal has the product along its way. Of all nodes reached, the most
-//! probable is opened next. Where scores are so flat that this would open node after node of the
-//! upper levels, the search goes straight down from the most probable nodes instead, once its
-//! budget of routers is spent: n terminals cost O(n log K) always, and are the best ones mostly.
+//! A router's score s gives the right child the probability 1 / (1 + exp(-s)), as in a logistic
+//! model. A terminal has the product of the probabilities along its path. The search opens the most
+//! probable node reached so far. If scores are near zero, it would open most of the upper levels.
+//! So there is a budget of routers. Once it is spent, the search descends greedily from the most
+//! probable open nodes. So n terminals always cost O(n log K), and they are usually the best ones.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What stands at a node.
+/// A node as a path meets it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Junction<R> {
     /// A router.
     Router {
-        /// The number of its regressor, or its score for a row: below 0 the way goes left, else
-        /// right (what is no number, too).
+        /// The number of its regressor, or its score for a row: the path goes left for scores below
+        /// 0, and right for others and NaN.
         router: R,
-        /// Left and right.
+        /// Left and right child.
         children: [u32; 2],
     },
-    /// The end of the way, with its number.
+    /// The end of a path, with its number.
     Terminal(u32),
 }
 
-/// A node yet to be opened. The least is the cheapest, of equals the one reached first.
+/// A node that is not opened yet. Branches are ordered by cost, equal costs by when they were
+/// reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Branch {
-    /// Its cost, minus the logarithm of its probability, as bits: in the order of the costs, as
-    /// these are not negative.
+    /// Bits of its cost, which is minus the logarithm of its probability. Costs are not negative, so
+    /// their bits have the same order.
     cost: u32,
-    /// How many were reached before it.
+    /// Number of nodes reached before it.
     number: u32,
     node: u32,
 }
 
-/// Nodes to open, per label and level, before going straight down. Held out, the right
-/// label is among the first 5 as often as without a bound on omniglot (16.1 %), on naics
-/// 82.4 % for 82.7; with 2 these are 12.3 and 75.8.
+/// Nodes to open per label and level before the search becomes greedy. On held-out rows the right
+/// label is among the first 5 for 16.1 % on omniglot, as without a bound, and for 82.4 % on naics,
+/// against 82.7 without a bound. With 2 in place of 8 these are 12.3 and 75.8 %.
 const OPENED_PER_LABEL_AND_LEVEL: usize = 8;
 
-/// A search through the nodes of one row, whose `look` says what stands at a node. Its memory
-/// serves one search after the other.
+/// A search through the nodes that `look` returns for a row. Its buffers serve one search after the
+/// other.
 #[derive(Debug, Clone, Default)]
 pub struct BestFirst {
     open: BinaryHeap<Reverse<Branch>>,
     n_reached: u32,
-    /// Routers that may still be opened before the search goes straight down.
+    /// Routers that may still be opened before the search becomes greedy.
     budget: usize,
     found: Vec<(f32, u32)>,
 }
 
 impl BestFirst {
-    /// Begins at `root`, with a budget of so many routers.
+    /// Starts at `root` with a budget of routers to open.
     pub fn start(&mut self, root: u32, budget: usize) {
         self.open.clear();
         self.n_reached = 0;
@@ -60,13 +61,13 @@ impl BestFirst {
         self.reach(0.0, root);
     }
 
-    /// Whether the budget is spent.
+    /// Returns true if the budget is spent.
     pub fn is_spent(&self) -> bool {
         self.budget == 0
     }
 
-    /// The cost and the number of the next terminal, the most probable first; none where all
-    /// that are left cost more than `most`.
+    /// Returns cost and number of the next terminal, most probable first; none if all others cost
+    /// more than `most`.
     pub fn next(&mut self, most: f32, look: &impl Fn(u32) -> Junction<f32>) -> Option<(f32, u32)> {
         loop {
             let Reverse(Branch { cost, node, .. }) = self.open.pop()?;
@@ -93,12 +94,13 @@ impl BestFirst {
         }
     }
 
-    /// The tree's answer for a row and the most probable others of its `n` labels, `k` in all
-    /// (two if `k` is one), with their costs: cheapest first, of equals the lower label.
+    /// Returns costs and labels of the tree's answer for a row and of the most probable others of
+    /// its `n` labels: `k` in all, or two if `k` is one. The cheapest come first, and lower labels
+    /// before higher ones of the same cost.
     ///
-    /// The answer is the label that every router sends to, which need not be the one of highest
-    /// probability: 0.6 * 0.5 goes before 0.4 * 0.9. It comes first all the same, with a cost just
-    /// below the next one's where its own is higher.
+    /// The answer is the label that the routers lead to. It need not be the most probable one:
+    /// 0.6 * 0.5 is chosen over 0.4 * 0.9. It still comes first, with a cost just below that of the
+    /// next one if its own is higher.
     pub fn best_labels(
         &mut self,
         root: u32,
@@ -126,7 +128,7 @@ impl BestFirst {
         }
         found.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         if let Some(&(cost, _)) = found.first() {
-            // Alone in being first, so that nothing hangs on the order of equals.
+            // Strictly less, so that the answer comes first in any order of equal costs.
             own_cost = own_cost.min(cost.next_down());
         }
         found.insert(0, (own_cost, answer));
@@ -141,15 +143,15 @@ impl BestFirst {
         self.open.push(Reverse(Branch { cost, number, node }));
     }
 
-    /// Nodes that were reached and not opened.
+    /// Returns the number of nodes that were reached and not opened.
     #[cfg(test)]
     pub fn n_open(&self) -> usize {
         self.open.len()
     }
 }
 
-/// Goes from a node of this cost straight down to a terminal, as the routers say, and hands what
-/// it passes by to `aside`. Returns the terminal's cost and number.
+/// Follows the routers from a node with this cost to a terminal, and calls `aside` with the costs and
+/// nodes that are passed by. Returns the terminal's cost and number.
 fn descend(
     mut cost: f32,
     mut node: u32,
@@ -176,13 +178,13 @@ fn descend(
     }
 }
 
-/// Infinite costs would mean that there is no such terminal.
+/// Returns a finite sum: an infinite cost would mean that there is no such terminal.
 #[inline]
 fn sum(cost: f32, more: f32) -> f32 {
     (cost + more).min(f32::MAX)
 }
 
-/// Minus the log-probabilities of left and right; what is no number says nothing.
+/// Returns minus the log-probabilities of left and right. NaN gives both the same.
 #[inline]
 fn costs(score: f32) -> [f32; 2] {
     let score = if score.is_nan() { 0.0 } else { score };

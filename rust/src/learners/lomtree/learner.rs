@@ -1,6 +1,6 @@
-//! Algorithm 1 of the paper: one tree learns, example by example.
+//! Algorithm 1 of the paper: training of one tree, example by example.
 //!
-//! The comments in [`LomTree::learn_one`] name the lines of its main program:
+//! Comments in [`LomTree::learn_one`] refer to the lines of its main program:
 //!
 //! ```text
 //!  1  Create root r = 0: SetNode(r); t = 1
@@ -27,8 +27,8 @@
 //! 22        break
 //! ```
 //!
-//! As in the authors' program, `UpdateC` follows line 21, too. An example of importance w counts
-//! as w examples.
+//! As in the authors' program, `UpdateC` also follows line 21. An example of importance w counts as
+//! w examples.
 
 use super::node::Arena;
 use super::{Params, Rules};
@@ -38,13 +38,13 @@ use crate::persist;
 use crate::simd::prefetch;
 use crate::tree::{Junction, LearningTree, NodeId};
 
-/// One tree and all it needs to go on learning.
+/// One tree with its training state.
 #[derive(Debug, Clone)]
 pub struct LomTree {
     pub(super) params: Params,
     pub(super) rules: Rules,
     pub(super) n_classes: usize,
-    /// T: internal nodes it may have.
+    /// T: largest number of internal nodes.
     pub(super) budget: u32,
     rate: Rate,
     pub(super) arena: Arena,
@@ -59,7 +59,7 @@ persist!(LomTree {
     Nest regressors;
 } check check_stored);
 
-/// Terminals are leaves by their numbers in the arena.
+/// Terminals are leaves, with their numbers in the arena.
 impl LearningTree for LomTree {
     fn root(&self) -> u32 {
         self.arena.root.0
@@ -82,7 +82,7 @@ impl LearningTree for LomTree {
 }
 
 impl LomTree {
-    /// A tree that has seen nothing (line 1).
+    /// Returns a tree before any example (line 1).
     pub(super) fn empty(params: &Params, n_classes: usize, preparation: &Preparation) -> Self {
         Self {
             rules: params.rules(),
@@ -95,13 +95,18 @@ impl LomTree {
         }
     }
 
-    /// Learns one example that `regressors.prepare` has been given. Returns whether the
-    /// prediction was right before.
+    /// Learns one example, which `regressors.prepare` was called with. Returns true if the prediction
+    /// was right before.
     pub(super) fn learn_one(&mut self, example: &PathExample, label: u32, importance: f32) -> bool {
-        let weight = self.weight(importance);
+        // The weight of the example in the tree's statistics.
+        let weight = if self.rules.weighted_counts {
+            f64::from(importance)
+        } else {
+            1.0
+        };
         let span = self.regressors.span();
-        // The prediction that counts is that of the tree before this example: as soon as a
-        // training changes the path, the previous path is followed to its end.
+        // The prediction is that of the tree before this example. As soon as a training changes the
+        // path, the previous path is followed to its end.
         let mut predicted = None;
         let mut j = self.arena.root; // line 3
         let mut depth = 0;
@@ -116,7 +121,7 @@ impl LomTree {
                     return predicted == Some(label);
                 }
                 self.split(j);
-                // The arrival that made the node split is counted as a training instead.
+                // The arrival that made the node split counts as a training instead.
                 self.arena.node_mut(j).labels.entry(label).before -= weight as f32;
             }
             let scores = self.train(j, example, label, importance, weight);
@@ -134,17 +139,8 @@ impl LomTree {
         }
     }
 
-    /// What an example of this importance counts as in the tree's statistics.
-    fn weight(&self, importance: f32) -> f64 {
-        if self.rules.weighted_counts {
-            f64::from(importance)
-        } else {
-            1.0
-        }
-    }
-
-    /// Lines 9 and 10: whether leaf `j` is impure enough to split, the more so the deeper it
-    /// lies, and either the budget or Eq. 2 allows it.
+    /// Lines 9 and 10: returns true if leaf `j` is impure enough to split at its depth, and the
+    /// budget or Eq. 2 allows it.
     pub(super) fn may_split(&self, j: NodeId, depth: u32) -> bool {
         let node = self.arena.node(j);
         let impurity = node.count - node.majority_arrivals;
@@ -153,7 +149,7 @@ impl LomTree {
             return false;
         }
         let soft_levels = self.rules.soft_depth * (self.n_classes as f64).log2();
-        // A maximum with NaN, as of one class without a soft depth, is the other number.
+        // max ignores NaN, the excess of a single class without a soft depth.
         let excess = (f64::from(depth) - soft_levels).max(0.0);
         if impurity < threshold * (0.5 * excess).exp2() {
             return false;
@@ -163,8 +159,8 @@ impl LomTree {
             || node.size - node.majority_arrivals > self.params.swap_resistance * (smallest + 1.0)
     }
 
-    /// Lines 11 to 14: gives leaf `j` children. As the swap resistance is at least 1, Eq. 2
-    /// holds for no leaf that is the smallest itself, so that there is one to swap.
+    /// Lines 11 to 14: gives leaf `j` children. As the swap resistance is at least 1, Eq. 2 does not
+    /// hold for the smallest leaf, so `j` is another one.
     pub(super) fn split(&mut self, j: NodeId) {
         if self.arena.n_internal < self.budget {
             let regressor = self.regressors.push();
@@ -174,8 +170,8 @@ impl LomTree {
         }
     }
 
-    /// Lines 16 to 18: trains the regressor of the internal node `j` to send the label to the
-    /// side it leans to more than the average label does.
+    /// Lines 16 to 18: trains the regressor of the internal node `j` to send the label further to
+    /// the side of its mean score, relative to that of all examples.
     #[inline]
     fn train(
         &mut self,
@@ -187,8 +183,8 @@ impl LomTree {
     ) -> Scores {
         let node = self.arena.node_mut(j);
         let place = node.labels.place_of(label); // lines 5 to 7
-        let lean = node.labels.at_mut(place).mean();
-        let target = if node.mean() > lean { -1.0 } else { 1.0 }; // line 16
+        let label_mean = node.labels.at_mut(place).mean();
+        let target = if node.mean() > label_mean { -1.0 } else { 1.0 }; // line 16
         let step = self.rate.step(importance, node.count, example);
         let (regressor, left, right) = (node.regressor, node.left, node.right);
         let arena = &self.arena;
@@ -208,7 +204,7 @@ impl LomTree {
         scores
     }
 
-    /// The leaf that the scores, clamped to `span`, lead to from `j` on.
+    /// Returns the leaf below `j` that the scores, clamped to `span`, lead to.
     fn leaf_from(&self, mut j: NodeId, example: &PathExample, span: Span) -> NodeId {
         loop {
             let node = self.arena.node(j);
@@ -219,7 +215,7 @@ impl LomTree {
         }
     }
 
-    /// Checks that the parts of a tree that was restored fit together.
+    /// Checks that the parts of a tree from a file fit together.
     fn check_stored(&self) -> Result<(), String> {
         let labels = self.arena.nodes.iter().flat_map(|node| {
             let known = node.labels.iter().map(|(label, _)| label);

@@ -1,16 +1,16 @@
-//! `LOMtree`: an online binary tree over labels that nobody arranged beforehand.
+//! `LOMtree`: a binary tree over the labels, whose structure is learned online.
 //!
-//! Choromanska & Langford, "Logarithmic Time Online Multiclass prediction" (NIPS 2015),
-//! Algorithm 1. Each internal node's regressor learns to send a label to the side it already
-//! leans to more than the average label does, which maximises the purity and balance of the
-//! split (Section 2, Eq. 1). A leaf splits while the budget of internal nodes lasts, afterwards
-//! by taking over the smallest leaf and its parent (Section 3.1, Swap). With several trees the
-//! label distributions of their leaves are averaged.
+//! Choromanska & Langford, "Logarithmic Time Online Multiclass prediction" (NIPS 2015), Algorithm 1.
+//! The regressor of an internal node compares the mean score of a label with that of all examples,
+//! and learns to send the label further to that side. This maximizes the purity and balance of the
+//! split (Section 2, Eq. 1). A leaf splits while the budget of internal nodes lasts. Afterwards it
+//! takes over the smallest leaf and its parent (Section 3.1, Swap). The label distributions of
+//! several trees are averaged.
 //!
-//! Cost per example: O(depth * (non-zeros + 1)), whatever the number of labels.
+//! An example costs O(depth * (non-zeros + 1)), for any number of labels.
 
 mod learner; // Algorithm 1
-mod node; // counts and scores per label; the structure: split, Swap, UpdateC
+mod node; // counts and scores per label; structure: split, Swap, UpdateC
 mod predict; // leaf distributions, the frozen tree, predictions for a block of rows
 #[cfg(test)]
 mod tests;
@@ -32,24 +32,24 @@ use crate::threads::Lent;
 use crate::tree::RoutingMemory;
 
 params! {
-    /// Every parameter. The Python class documents them for users.
+    /// All parameters. The Python class documents them for users.
     pub struct Params online(10) {
         /// Loss of the routers.
         loss: Loss = Loss::Hinge;
-        /// Step direction of the routers.
+        /// Rule for the steps of the routers.
         optimizer: Optimizer = Optimizer::Pn;
-        /// Step size of a router that has seen nothing yet.
+        /// Step size of a new router.
         learning_rate: f64 = 1.0, Range::POSITIVE;
-        /// How fast a router's steps shrink; see [`crate::linear::Rate`].
+        /// Speed at which a router's steps shrink; see [`crate::linear::Rate`].
         decay: f64 = 1.0, Range::NOT_NEGATIVE;
         /// T of the paper as a multiple of (classes - 1).
         nodes_per_class: f64 = 64.0, Range::NOT_NEGATIVE;
         /// `R_S` of the paper.
         swap_resistance: f64 = 4.0, Range::from(1.0);
-        /// A leaf splits once this many of its arrivals are not of its most common label. 1: at
-        /// the second label, as in the paper.
+        /// Number of arrivals of labels other than the most common one at which a leaf splits. With
+        /// 1 it splits at the second label, as in the paper.
         split_threshold: f64 = 5.0, Range::from(1.0);
-        /// Whether the tree counts, grows and answers by the paper's [rules](Rules::PAPER).
+        /// Use the paper's [rules](Rules::PAPER) of counting, growth and prediction.
         paper_tree: bool = false;
         /// Number of trees.
         n_estimators: u32 = 1, Range::from(1.0).to(10_000.0);
@@ -57,10 +57,10 @@ params! {
 }
 
 impl Params {
-    /// T: how many internal nodes a tree over `n_classes` may have.
+    /// Returns T, the largest number of internal nodes of a tree over `n_classes`.
     fn budget(&self, n_classes: usize) -> u32 {
         let nodes = self.nodes_per_class * (n_classes.saturating_sub(1)) as f64;
-        // Node numbers are u32, and there are twice as many nodes.
+        // Node numbers are u32, and a tree has twice as many nodes.
         nodes.round().min(f64::from(u32::MAX / 4)) as u32
     }
 
@@ -73,17 +73,17 @@ impl Params {
     }
 }
 
-/// The rules of counting, growth and answers in which the default differs from the paper.
+/// Rules of counting, growth and prediction in which the default differs from the paper.
 #[derive(Debug, Clone, Copy)]
 struct Rules {
-    /// Depth, in units of log2(classes), from which on every two further levels double the split
-    /// threshold. It keeps a leaf whose labels cannot be separated from growing into a chain.
+    /// Depth in units of log2(classes) beyond which the split threshold doubles every two levels. It
+    /// keeps a leaf whose labels cannot be separated from growing into a chain.
     soft_depth: f64,
-    /// Scores enter the label means cut to [-clamp, clamp].
+    /// Largest absolute score that enters the label means.
     score_clamp: f64,
-    /// Whether importances count in the tree's statistics as they do in the regressors.
+    /// Count importances in the statistics of the tree, as the regressors do.
     weighted_counts: bool,
-    /// How many examples the parent's label distribution counts for in that of a leaf.
+    /// Number of examples for which the parent's label distribution counts at a leaf.
     leaf_smoothing: f64,
 }
 
@@ -95,7 +95,7 @@ impl Rules {
         leaf_smoothing: 1.0,
     };
 
-    /// Those of the paper and of its authors' program.
+    /// Rules of the paper and of its authors' program.
     const PAPER: Self = Self {
         soft_depth: f64::INFINITY,
         score_clamp: f64::INFINITY,
@@ -124,14 +124,14 @@ impl OnlineLearner for LomTree {
         Ok(Self::empty(params, start.n_classes, start.preparation))
     }
 
-    /// Tables of labels take any label; what depends on the number of classes follows it.
+    /// Updates the budget. The label tables take any label.
     fn add_classes(&mut self, n_classes: usize) -> Result<()> {
         self.n_classes = n_classes;
         self.budget = self.params.budget(n_classes);
         Ok(())
     }
 
-    /// Where importances do not count in the tree, rows of importance 0 do.
+    /// Returns all rows if importances do not count in the tree, as those of importance 0 do then.
     fn present(params: &Params, batch: &Batch<'_>) -> Vec<u32> {
         if params.rules().weighted_counts {
             batch.present()
@@ -161,7 +161,7 @@ impl OnlineLearner for LomTree {
     }
 
     fn effort(&self, row_values: usize, _k: usize, _options: &PredictOptions) -> usize {
-        /// Nodes on a path, about.
+        /// Typical number of nodes on a path.
         const NODES_PER_PATH: usize = 32;
         row_values.saturating_mul(NODES_PER_PATH)
     }
@@ -212,13 +212,13 @@ impl OnlineLearner for LomTree {
 }
 
 impl LomTree {
-    /// The nodes, breadth first, and the whole tree; costs as much as the label tables are long.
-    /// `weight` is that of all examples learned, as the tree counts them.
+    /// Reports the nodes, breadth first, and the whole tree. O(size of the label tables). `weight` is
+    /// the weight of all examples learned, as the tree counts them.
     ///
-    /// Arrivals at recycled nodes count from Swap on. J, beta and alpha are those of the router
-    /// over all examples that it has sent on, each as it went when it was learned: NaN at leaves
-    /// and where Swap took a child out, as its counts went with it. With a swap resistance of 4
-    /// or more no `n_recycled` exceeds `recycle_bound` (Lemma 3; see [`Arena::swap`]).
+    /// Arrivals at recycled nodes are counted from the Swap on. J, beta and alpha describe the
+    /// router over all examples that it routed, each by its side when it was learned. They are NaN
+    /// at leaves, and where Swap removed a child with its counts. With a swap resistance of at least
+    /// 4, no `n_recycled` exceeds `recycle_bound` (Lemma 3; see [`Arena::swap`]).
     fn node_report(&self, weight: f64) -> Report {
         let tree = self.arena.topology();
         let nodes = || tree.nodes.iter().map(|&id| self.arena.node(id));
@@ -233,7 +233,7 @@ impl LomTree {
             weighted += arrivals[at] * entropies[at];
             at_leaves += arrivals[at];
         }
-        // 0 where no example has come.
+        // The largest sum is 0 before any example.
         let leaf_entropy = weighted / at_leaves.max(f64::MIN_POSITIVE);
         let mut report = tree.report();
         report.column("n_examples", arrivals);
@@ -254,10 +254,10 @@ impl LomTree {
     }
 }
 
-/// J, beta and alpha of an internal node over all examples that its router has sent on, by their
-/// arrivals at its children. NaN where these are not all.
+/// Returns J, beta and alpha of an internal node, by the arrivals at its children of all examples
+/// that its router routed; NaN if some of these are missing.
 fn split_of_node(arena: &Arena, node: &Node) -> [f64; 3] {
-    /// Counts of weights are rounded, by less than this part of them.
+    /// Largest relative rounding error of counts of weights.
     const MAX_ROUNDING: f64 = 1e-6;
     if node.is_leaf() {
         return [f64::NAN; 3];
@@ -278,11 +278,12 @@ fn split_of_node(arena: &Arena, node: &Node) -> [f64; 3] {
         sides.push((left, right));
     }
     let [objective, balance, purity] = split_quality(&sides);
-    // Many roundings could lead beyond 1.
+    // Rounding errors could add up to more than 1.
     [objective.min(1.0), balance, purity]
 }
 
-/// J, beta and alpha of a split, from how often each label went left and right:
+/// Returns J, beta and alpha of a split, from the numbers of examples of each label that went left
+/// and right:
 /// - J of Eq. 1: twice the mean over labels of |P(right) - P(right | label)|;
 /// - beta: P(right);
 /// - alpha: mean over labels of min(P(right | label), P(left | label)).
@@ -301,7 +302,7 @@ fn split_quality(sides: &[(f64, f64)]) -> [f64; 3] {
     [objective, balance, purity]
 }
 
-/// What a leaf predicts; of an internal node's labels the lowest of the most frequent.
+/// Returns the label that a leaf predicts, or the lowest of an internal node's most frequent labels.
 fn most_frequent(node: &Node) -> u32 {
     if node.is_leaf() {
         return node.majority;
@@ -311,13 +312,14 @@ fn most_frequent(node: &Node) -> u32 {
         .map_or(node.majority, |(label, _)| label)
 }
 
+/// Returns the entropy of the labels at a node, in nats.
 fn entropy(node: &Node, arrivals: f64) -> f64 {
     if arrivals == 0.0 {
         return 0.0;
     }
     let shares = node.label_arrivals().map(|(_, n)| n / arrivals);
     let mut shares: Vec<f64> = shares.filter(|&share| share > 0.0).collect();
-    // One order of summation, whatever order the table has.
+    // The order of summation must not depend on the order of the table.
     shares.sort_unstable_by(f64::total_cmp);
     let sum: f64 = shares.iter().map(|share| -share * share.ln()).sum();
     sum.max(0.0)

@@ -1,32 +1,32 @@
-//! The nodes of a tree: what each knows of its labels, and the structure that they form, with the
-//! paper's subroutines `SetNode`, Swap and `UpdateC`. A change of the structure costs O(depth).
+//! The nodes of a tree: statistics of their labels, and the structure with the paper's subroutines
+//! `SetNode`, Swap and `UpdateC`. A change of the structure costs O(depth).
 
 use crate::file::{is_count, is_sum};
 use crate::linear::Table;
 use crate::record;
 use crate::tree::{NodeId, PackedF64, Topology};
 
-/// The statistics of one label at a node. A leaf counts arrivals, an internal node trainings, in
-/// the same field: these tables are the largest part of the tree that every example has to touch.
+/// Statistics of one label at a node. A leaf counts arrivals and an internal node trainings in the
+/// same field, because these tables are the largest part of the memory that each example reads.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[repr(C)]
 pub struct LabelStat {
-    /// Arrivals from the time as a leaf; 0 at a leaf.
+    /// Arrivals while the internal node was a leaf; 0 at a leaf.
     pub before: f32,
-    /// l of a leaf: arrivals; n of an internal node: trainings.
+    /// Arrivals (l) at a leaf, trainings (n) at an internal node.
     pub count: PackedF64,
-    /// m: sum of scores.
+    /// Sum of scores (m).
     pub score: PackedF64,
 }
 
 impl LabelStat {
-    /// e: mean score.
+    /// Returns the mean score (e).
     #[inline]
     pub fn mean(&self) -> f32 {
         mean(self.score.0, self.count.0)
     }
 
-    /// l: arrivals, at leaves and internal nodes.
+    /// Returns the number of arrivals (l), at leaves and internal nodes.
     #[inline]
     pub fn arrivals(&self) -> f64 {
         f64::from(self.before) + self.count.0
@@ -39,8 +39,8 @@ record!(LabelStat {
     score
 });
 
-/// Single precision, as in the authors' program: whether one mean exceeds another can depend on
-/// the last bit.
+/// Returns the mean in single precision, as the authors' program: a comparison of two means can
+/// depend on the last bit.
 #[inline]
 fn mean(sum: f64, n: f64) -> f32 {
     if n > 0.0 {
@@ -52,33 +52,32 @@ fn mean(sum: f64, n: f64) -> f32 {
 
 /// A leaf, or an internal node with a regressor.
 ///
-/// The fields that every example on its way down reads or writes fill the first cache line; the
-/// second is for leaves and for the upkeep of the structure.
+/// The first cache line has the fields that each passing example reads or writes. The second serves
+/// leaves and changes of the structure.
 #[derive(Debug, Clone, Default)]
 #[repr(C, align(64))]
 pub struct Node {
-    /// The child for scores below 0; none at a leaf.
+    /// Child for scores below 0; none at a leaf.
     pub left: NodeId,
-    /// The child for other scores.
+    /// Child for other scores.
     pub right: NodeId,
-    /// None at the root.
+    /// Parent; none at the root.
     pub parent: NodeId,
     /// Number of the regressor of an internal node.
     pub regressor: u32,
     /// Statistics by label.
     pub labels: Table<LabelStat>,
-    /// l of a leaf, n of an internal node, over all labels.
+    /// Sum of [`LabelStat::count`] over all labels.
     pub count: f64,
     /// Sum of all scores.
     pub score: f64,
-    /// C: size of the smallest leaf below; of a leaf, its own.
+    /// Size of the smallest leaf below, or of the leaf itself (C).
     pub size: f64,
     /// Arrivals of `majority`.
     pub majority_arrivals: f64,
-    /// The label with most arrivals at a leaf; of equals, the first to get there. A new child has
-    /// its parent's.
+    /// Label with most arrivals at a leaf, the first that got there. A new child has its parent's.
     pub majority: u32,
-    /// Number of times that Swap took the node to serve elsewhere.
+    /// Number of times that Swap moved the node.
     pub recycled: u32,
 }
 
@@ -96,9 +95,9 @@ record!(Node {
     recycled,
 });
 
-/// The sum of counts, the same in whatever order a table has them.
+/// Returns the sum of counts, which does not depend on their order.
 pub fn sum(counts: impl Iterator<Item = f64> + Clone) -> f64 {
-    /// Up to here sums of whole numbers are exact.
+    /// Largest exact sum of whole numbers.
     const MAX_EXACT_SUM: f64 = 9_007_199_254_740_992.0;
     let (mut sum, mut are_whole) = (0.0, true);
     for n in counts.clone() {
@@ -114,7 +113,7 @@ pub fn sum(counts: impl Iterator<Item = f64> + Clone) -> f64 {
 }
 
 impl Node {
-    /// The paper's `SetNode`: a leaf that has seen nothing.
+    /// Returns a leaf before any example, as the paper's `SetNode`.
     pub fn new() -> Self {
         Self {
             regressor: u32::MAX,
@@ -127,20 +126,20 @@ impl Node {
         self.left == NodeId::NONE
     }
 
-    /// E: mean score over all trainings.
+    /// Returns the mean score over all trainings (E).
     #[inline]
     pub fn mean(&self) -> f32 {
         mean(self.score, self.count)
     }
 
-    /// Labels and their arrivals, in an arbitrary order.
+    /// Iterates over labels and their arrivals, in any order.
     #[inline]
     pub fn label_arrivals(&self) -> impl Iterator<Item = (u32, f64)> + Clone + '_ {
         let labels = self.labels.iter();
         labels.map(|(label, stat)| (label, stat.arrivals()))
     }
 
-    /// Arrivals of all labels since the node came to its place.
+    /// Returns the arrivals of all labels since the node got its place.
     pub fn arrivals(&self) -> f64 {
         sum(self.label_arrivals().map(|(_, n)| n))
     }
@@ -156,7 +155,7 @@ impl Node {
         }
     }
 
-    /// Makes a leaf internal: from now on it counts trainings.
+    /// Makes a leaf an internal node, which counts trainings.
     pub fn become_internal(&mut self, [left, right]: [NodeId; 2], regressor: u32) {
         self.left = left;
         self.right = right;
@@ -168,8 +167,8 @@ impl Node {
         self.count = 0.0;
     }
 
-    /// Adds a training and its score to the means of a label, given by its place in the table,
-    /// and to the mean of all.
+    /// Adds a training and its score to the statistics of a label, given by its place in the table,
+    /// and to those of the node.
     #[inline]
     pub fn add_score(&mut self, place: usize, score: f64, importance: f64) {
         let stat = self.labels.at_mut(place);
@@ -179,7 +178,7 @@ impl Node {
         self.count += importance;
     }
 
-    /// The child that a score leads to: zero goes right.
+    /// Returns the child that a score leads to; zero goes right.
     #[inline]
     pub fn child(&self, score: f32) -> NodeId {
         if score < 0.0 {
@@ -192,9 +191,9 @@ impl Node {
 
 /// All nodes of a tree.
 ///
-/// Invariants, after every operation: an internal node has two children that name it as their
-/// parent; there is one leaf more than internal nodes; C of an internal node is the smaller of
-/// its children's, so that C of the root is the size of the smallest leaf and a descent finds it.
+/// Invariants after each operation: an internal node is the parent of its two children. There is one
+/// leaf more than internal nodes. C of an internal node is the smaller of its children's; so C of
+/// the root is the size of the smallest leaf, and a descent finds this leaf.
 #[derive(Debug, Clone)]
 pub struct Arena {
     pub nodes: Vec<Node>,
@@ -204,7 +203,7 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// A single leaf that has seen nothing.
+    /// Returns a single leaf before any example.
     pub fn new() -> Self {
         Self {
             nodes: vec![Node::new()],
@@ -224,7 +223,7 @@ impl Arena {
         &mut self.nodes[id.at()]
     }
 
-    /// C of an internal node: the smaller of its children's.
+    /// Returns the smaller C of a node's children.
     fn smaller_size(&self, node: &Node) -> f64 {
         self.node(node.left).size.min(self.node(node.right).size)
     }
@@ -237,18 +236,18 @@ impl Arena {
         self.adopt(j, [NodeId(n), NodeId(n + 1)], regressor);
     }
 
-    /// The paper's Swap (Section 3.1, Figure 2): takes the smallest leaf s and its parent out of
-    /// the tree and makes them the children of leaf `j`, which also gets the parent's
-    /// regressor. The sibling of s moves up into the parent's place.
+    /// The paper's Swap (Section 3.1, Figure 2): removes the smallest leaf s and its parent from the
+    /// tree and makes them the children of leaf `j`, which also gets the parent's regressor. The
+    /// sibling of s takes the parent's place.
     ///
-    /// The paper leaves three cases open. The parent is the root: the sibling becomes the root.
-    /// `j` is the sibling, or lies below it: nothing special, it moves up with its subtree.
+    /// The paper leaves some cases open. If the parent is the root, the sibling becomes the root. If
+    /// `j` is the sibling or lies below it, it moves up with the sibling's subtree.
     ///
-    /// Lemma 3 for examples of any weight: s and its parent have C = `C_r`, and each gets at
-    /// least floor(C_j / 2) > 2 `C_r` + 1 from the leaf j, of more than 4 (`C_r` + 1) with a swap
-    /// resistance of 4 or more. No leaf shrinks but by such a split, so that `C_r` + 1 has more
-    /// than doubled whenever the same node is taken again. At the m-th time j is larger than
-    /// 2^(m + 1), and no leaf is larger than the total weight W: m < log2(W) - 1.
+    /// Lemma 3 for examples of any weight: s and its parent have C = `C_r`. With a swap resistance of
+    /// at least 4, leaf j has a size above 4 (`C_r` + 1), and each of the two gets at least
+    /// floor(C_j / 2) > 2 `C_r` + 1. Leaves shrink only by such splits. So `C_r` + 1 has more than
+    /// doubled when the same node is moved again, and at the m-th time j is larger than 2^(m + 1).
+    /// No leaf is larger than the total weight W, so m < log2(W) - 1.
     pub fn swap(&mut self, j: NodeId) {
         let s = self.smallest_leaf();
         let parent = self.node(s).parent;
@@ -280,8 +279,8 @@ impl Arena {
         self.adopt(j, [s, parent], regressor);
     }
 
-    /// Makes two new leaves the children of leaf `j`. They divide its size and predict its
-    /// majority until they have seen an example.
+    /// Makes two empty leaves the children of leaf `j`. They share its size, and predict its majority
+    /// label until they have seen an example.
     fn adopt(&mut self, j: NodeId, children: [NodeId; 2], regressor: u32) {
         let node = self.node_mut(j);
         node.become_internal(children, regressor);
@@ -296,7 +295,7 @@ impl Arena {
         self.update_c(children[0]);
     }
 
-    /// From the root to the child with the smaller C, ties to the right.
+    /// Descends from the root to the child with the smaller C, and to the right for equal ones.
     fn smallest_leaf(&self) -> NodeId {
         let mut at = self.root;
         while !self.node(at).is_leaf() {
@@ -307,13 +306,12 @@ impl Arena {
         at
     }
 
-    /// The paper's `UpdateC`: carries a changed C upward until a parent already has its child's
-    /// value.
+    /// The paper's `UpdateC`: propagates a changed C upwards until a parent has the same value.
     pub fn update_c(&mut self, mut at: NodeId) {
         while at != self.root {
             let size = self.node(at).size;
             at = self.node(at).parent;
-            // Equal to the bit or not at all: sizes are copied upward, never computed.
+            // Sizes are copied upwards and never computed, so equal ones have equal bits.
             if self.node(at).size.to_bits() == size.to_bits() {
                 break;
             }
@@ -321,15 +319,18 @@ impl Arena {
         }
     }
 
-    /// Checks the invariants, and that each internal node has one of the `n_regressors` to itself:
-    /// a damaged model file must not send a descent out of bounds or round in circles.
+    /// Checks the invariants, and that no two internal nodes share one of the `n_regressors`. With a
+    /// damaged file a descent must neither leave the bounds nor run in circles.
     pub fn check(&self, n_regressors: usize) -> Result<(), String> {
         let n = self.nodes.len();
         if self.root.at() >= n || self.node(self.root).parent.is_some() {
-            return Err("the root is not a root".into());
+            return Err("the root has a parent or is out of range".into());
         }
         if n != 2 * self.n_internal as usize + 1 {
-            return Err(format!("{n} nodes with {} internal ones", self.n_internal));
+            return Err(format!(
+                "{n} nodes do not fit {} internal ones",
+                self.n_internal
+            ));
         }
         let mut taken = vec![false; n_regressors];
         let mut reached = 0;
@@ -341,14 +342,17 @@ impl Arena {
                 continue;
             }
             for child in [node.left, node.right] {
-                // Each child names its only parent, so no node is met twice.
+                // A child has one parent, so no node is reached twice.
                 if child.at() >= n || self.node(child).parent != id || node.left == node.right {
-                    return Err(format!("node {} has a child that is not its own", id.0));
+                    return Err(format!("node {} is not the parent of its children", id.0));
                 }
                 next.push(child);
             }
             if node.size.to_bits() != self.smaller_size(node).to_bits() {
-                return Err(format!("node {} does not know its smallest leaf", id.0));
+                return Err(format!(
+                    "node {} has a wrong size of its smallest leaf",
+                    id.0
+                ));
             }
             match taken.get_mut(node.regressor as usize) {
                 Some(taken) if !*taken => *taken = true,
@@ -361,7 +365,7 @@ impl Arena {
         Ok(())
     }
 
-    /// The nodes in breadth-first order.
+    /// Returns the nodes in breadth-first order.
     pub fn topology(&self) -> Topology<NodeId> {
         Topology::new(self.root, |&id| {
             let node = self.node(id);

@@ -1,14 +1,15 @@
-//! Predictions for a block of rows: the label distributions of the leaves that the trees route
-//! each row to, averaged over the trees. Per row and tree O(depth * non-zeros), and O(1) per
-//! label of the leaf.
+//! Prediction for a block of rows: the label distributions of the leaves that the trees route a row
+//! to, averaged over the trees. Per row and tree O(depth * non-zeros), and O(1) per label of a leaf.
 //!
-//! A leaf's distribution of labels leans on its parent's, that on the one above, and so on up to
-//! the first node with labels enough of its own: so the shares at a leaf depend on few nodes and
-//! labels (3 and 50 where 1,000 classes were learned), and a tree that learns on gives them nearly as
-//! fast as one that was frozen.
+//! The distribution of a leaf is smoothed towards its parent's, which is smoothed towards the next
+//! one above, up to the first node with enough labels of its own. So the shares at a leaf depend on
+//! few nodes and labels (3 and 50 in a tree of 1,000 classes), and a tree in training computes them
+//! nearly as fast as a frozen one reads them.
+
+use std::borrow::Cow;
 
 use super::learner::LomTree;
-use super::node::{sum, Node};
+use super::node::Node;
 use crate::control::Control;
 use crate::data::{Ragged, Rows};
 use crate::error::Result;
@@ -17,129 +18,100 @@ use crate::model::{keep_best, Member, Predictor, TopK};
 use crate::threads::Lent;
 use crate::tree::{FrozenRouters, NodeId, Routers, RoutingMemory};
 
-/// Labels kept for a leaf, at most: one that the budget kept from splitting may have seen any
-/// number of them, and a prediction must not cost O(K).
+/// Most labels kept for a leaf. A leaf that could not split within the budget may have seen any
+/// number of labels, and a prediction must not cost O(K).
 const MAX_LEAF_LABELS: usize = 64;
 
-/// A node of more labels does not lean on its parent: an example's worth of the parent's shares would
-/// hardly change them. With 64 and 32, held out, errors and recall at 5 and 10 are the same.
-const MAX_LEANING_LABELS: usize = 16;
+/// Most labels of a node that is smoothed. With more labels, the parent's shares, which count as one
+/// example, would hardly change its own. On held-out rows, errors and recall at 5 and 10 are the
+/// same with 64 and 32.
+const MAX_SMOOTHED_LABELS: usize = 16;
 
-/// Labels that the leaves of several trees often have together.
+/// Typical number of labels at a row's leaves of several trees.
 const EXPECTED_LABELS: usize = 700;
 
 /// Labels and their shares.
 pub type Shares = Vec<(u32, f32)>;
 
-/// Scratch space for the shares at a leaf.
-#[derive(Debug, Default)]
-pub struct ShareScratch {
-    path: Vec<NodeId>,
-    /// Labels that arrived at a node.
-    own: Vec<(u32, f64)>,
-    /// The same with what the parent's shares count for: the parent's labels first.
-    counts: Vec<(u32, f64)>,
-    shares: Shares,
-    above: Shares,
-}
-
 impl LomTree {
-    /// The shares at leaf `id` as they would be frozen, best first.
-    pub(super) fn shares_at<'a>(&self, id: NodeId, scratch: &'a mut ShareScratch) -> &'a Shares {
-        let mut path = std::mem::take(&mut scratch.path);
+    /// Returns the shares at leaf `id`, best first. Freezing stores the same.
+    pub(super) fn shares_at(&self, id: NodeId) -> Shares {
+        let mut path = vec![id];
         let mut at = id;
-        path.clear();
-        path.push(id);
-        while at != self.arena.root && self.leans(self.arena.node(at)) {
+        while at != self.arena.root && self.is_smoothed(self.arena.node(at)) {
             at = self.arena.node(at).parent;
             path.push(at);
         }
-        scratch.shares.clear();
+        let mut shares = Vec::new();
         for &id in path.iter().rev() {
-            std::mem::swap(&mut scratch.shares, &mut scratch.above);
-            self.set_shares(self.arena.node(id), scratch);
+            shares = self.smoothed_shares(self.arena.node(id), &shares);
         }
-        scratch.path = path;
-        best_first(&mut scratch.shares);
-        &scratch.shares
+        best_first(&mut shares);
+        shares
     }
 
-    /// Whether the shares at a node depend on its parent's.
-    fn leans(&self, node: &Node) -> bool {
-        node.labels.len() <= MAX_LEANING_LABELS && self.rules.leaf_smoothing > 0.0
+    /// Returns true if the shares at a node depend on its parent's.
+    fn is_smoothed(&self, node: &Node) -> bool {
+        node.labels.len() <= MAX_SMOOTHED_LABELS && self.rules.leaf_smoothing > 0.0
     }
 
-    /// Sets `shares` to the share of each label at a node, in an arbitrary order: its own arrivals
-    /// and, where it [leans](Self::leans) on its parent, those of the shares `above`, counting for
-    /// a few examples. Of labels of the same share as the first to get there the others are put
-    /// behind it by one unit in the last place.
-    fn set_shares(&self, node: &Node, scratch: &mut ShareScratch) {
-        let ShareScratch {
-            own,
-            counts,
-            shares,
-            above,
-            ..
-        } = scratch;
-        let parent = if self.leans(node) { &above[..] } else { &[] };
+    /// Returns the share of each label at a node, in any order: its arrivals and, unless empty, the
+    /// shares at the `parent`, which count as a few examples. Labels with the same share as the
+    /// majority label are put behind it by one unit in the last place.
+    fn smoothed_shares(&self, node: &Node, parent: &[(u32, f32)]) -> Shares {
         let weight = self.rules.leaf_smoothing;
-        own.clear();
-        own.extend(node.label_arrivals());
-        let mut all = sum(own.iter().map(|&(_, count)| count));
+        let mut all = node.arrivals();
         if !parent.is_empty() {
             all += weight;
         }
-        shares.clear();
         if all == 0.0 {
-            shares.push((node.majority, 1.0));
-            return;
+            return vec![(node.majority, 1.0)];
         }
-        counts.clear();
-        let of_parent = parent.iter();
-        counts.extend(of_parent.map(|&(label, share)| (label, weight * f64::from(share))));
-        for &(label, count) in &*own {
+        let parent_counts = parent.iter();
+        let parent_counts = parent_counts.map(|&(label, share)| (label, weight * f64::from(share)));
+        let mut counts: Vec<(u32, f64)> = parent_counts.collect();
+        for (label, count) in node.label_arrivals() {
             let mut known = counts[..parent.len()].iter_mut();
             match known.find(|&&mut (known, _)| known == label) {
                 Some((_, known)) => *known += count,
                 None => counts.push((label, count)),
             }
         }
-        let divided = counts.iter();
-        shares.extend(divided.map(|&(label, count)| (label, (count / all) as f32)));
+        let shares = counts.into_iter();
+        let mut shares: Shares = shares.map(|(label, n)| (label, (n / all) as f32)).collect();
         let majority = shares.iter().find(|&&(label, _)| label == node.majority);
         if let Some(&(_, highest)) = majority {
-            for (label, share) in &mut *shares {
+            for (label, share) in &mut shares {
                 if *label != node.majority && share.to_bits() == highest.to_bits() {
                     *share = share.next_down().max(0.0);
                 }
             }
         }
-        keep_best(shares, MAX_LEAF_LABELS);
+        keep_best(&mut shares, MAX_LEAF_LABELS);
+        shares
     }
 }
 
-/// Sorts by share, of equals the lower label first.
+/// Sorts by decreasing share, and equal shares by label.
 pub(super) fn best_first(shares: &mut Shares) {
     shares.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
 }
 
-/// A tree that no longer learns, in a few contiguous arrays: routers whose terminals are numbers
-/// of leaves; no label tables, no optimiser state.
+/// A tree for prediction in a few contiguous arrays, without label tables and optimizer state. The
+/// terminals of its routers are positions among the leaves.
 #[derive(Debug, Clone)]
 pub struct FrozenTree {
     routers: FrozenRouters,
-    /// The labels of each leaf with their shares, best first.
+    /// Labels of each leaf with their shares, best first.
     pub(super) leaves: Ragged<(u32, f32)>,
 }
 
 impl FrozenTree {
-    /// Costs O(size of the tree).
+    /// Copies a tree. O(size of the tree).
     pub(super) fn new(learner: &LomTree, control: &Control) -> Result<Self> {
         let mut leaves = Ragged::default();
-        let mut scratch = ShareScratch::default();
         let routers = FrozenRouters::new(learner, control, |leaf| {
-            let shares = learner.shares_at(NodeId(leaf), &mut scratch);
-            leaves.push(shares.iter().copied());
+            leaves.push(learner.shares_at(NodeId(leaf)));
             leaves.len() as u32 - 1
         })?;
         Ok(Self { routers, leaves })
@@ -152,16 +124,16 @@ pub struct EnsemblePredictor<'a> {
     members: &'a [Member<LomTree>],
     frozen: Option<&'a [FrozenTree]>,
     routers: Vec<Routers<'a, LomTree>>,
-    /// Trees of a `fit` all scale alike; those of a stream each in its own way.
+    /// True if all trees scale rows alike: after `fit`, but not after training on a stream.
     all_alike: bool,
     memory: Lent<'a, RoutingMemory>,
-    /// Per tree, the leaf of each row that was read.
+    /// Per tree, the leaf of each row of the block.
     leaves: Vec<Vec<u32>>,
-    /// The labels that have a share in some tree, in the order in which they were met first, with
-    /// the sums of their shares, and where each is among them.
+    /// Labels with a share in some tree, in the order in which they were found, and sums of their
+    /// shares.
     found: Shares,
+    /// Position of a label in `found`, from 1.
     place_of: Table<u32>,
-    scratch: ShareScratch,
 }
 
 impl<'a> EnsemblePredictor<'a> {
@@ -175,6 +147,12 @@ impl<'a> EnsemblePredictor<'a> {
             let frozen = frozen.map(|trees| &trees[number].routers);
             Routers::new(frozen, &member.learner)
         });
+        // Allocated at once, as a small table would grow in every call.
+        let n_labels = if members.len() > 1 {
+            EXPECTED_LABELS
+        } else {
+            0
+        };
         Self {
             members,
             frozen,
@@ -183,54 +161,45 @@ impl<'a> EnsemblePredictor<'a> {
             memory,
             leaves: vec![Vec::new(); members.len()],
             found: Vec::new(),
-            // Room for many labels at once: it would grow in every call.
-            place_of: Table::with_capacity(if members.len() > 1 {
-                EXPECTED_LABELS
-            } else {
-                0
-            }),
-            scratch: ShareScratch::default(),
+            place_of: Table::with_capacity(n_labels),
         }
     }
 
-    /// The labels that have a share at the leaf that tree `number` leads a row to, best first.
-    fn shares(&mut self, number: usize, row: usize) -> &[(u32, f32)] {
+    /// Returns the shares at a row's leaf in tree `number`, best first.
+    fn shares(&self, number: usize, row: usize) -> Cow<'a, [(u32, f32)]> {
         let leaf = self.leaves[number][row];
-        if let Some(trees) = self.frozen {
-            return trees[number].leaves.get(leaf as usize);
+        match self.frozen {
+            Some(trees) => Cow::Borrowed(trees[number].leaves.get(leaf as usize)),
+            None => Cow::Owned(self.members[number].learner.shares_at(NodeId(leaf))),
         }
-        let tree = &self.members[number].learner;
-        tree.shares_at(NodeId(leaf), &mut self.scratch)
     }
 
-    /// Calls `visit` with each label that has a share in a row that was read, and its mean share, in
-    /// the order in which they are met going through each tree's best first.
+    /// Calls `visit` with each label that has a share in a row of the block, and its mean share.
+    /// Labels come in the order of the trees, best first in each.
     fn distribution(&mut self, row: usize, mut visit: impl FnMut(u32, f32)) {
         if let [_] = self.members {
-            let shares = self.shares(0, row).iter();
-            return shares.for_each(|&(label, share)| visit(label, share));
+            let shares = self.shares(0, row);
+            return shares
+                .iter()
+                .for_each(|&(label, share)| visit(label, share));
         }
-        let mut found = std::mem::take(&mut self.found);
-        let mut place_of = std::mem::take(&mut self.place_of);
-        found.clear();
-        place_of.clear();
+        self.found.clear();
+        self.place_of.clear();
         for number in 0..self.members.len() {
-            for &(label, share) in self.shares(number, row) {
-                // Places count from 1, as a label that is new has 0.
-                let place = place_of.entry(label);
+            for &(label, share) in &*self.shares(number, row) {
+                let place = self.place_of.entry(label);
                 if *place == 0 {
-                    found.push((label, share));
-                    *place = found.len() as u32;
+                    self.found.push((label, share));
+                    *place = self.found.len() as u32;
                 } else {
-                    found[*place as usize - 1].1 += share;
+                    self.found[*place as usize - 1].1 += share;
                 }
             }
         }
         let scale = (self.members.len() as f32).recip();
-        for &(label, sum) in &found {
+        for &(label, sum) in &self.found {
             visit(label, sum * scale);
         }
-        (self.found, self.place_of) = (found, place_of);
     }
 }
 
@@ -281,8 +250,8 @@ impl Predictor for EnsemblePredictor<'_> {
         }
     }
 
-    /// The distribution over all classes. A leaf keeps its most common labels only, so that the
-    /// shares may add up to a little less than 1; they are divided by their sum.
+    /// Writes the distribution over all classes. A leaf keeps only its most common labels, so the
+    /// shares may add up to less than 1; they are divided by their sum.
     fn all_scores(&mut self, scores: &mut [f32], _control: &Control) -> Result<bool> {
         let n_classes = self.members[0].learner.n_classes;
         for (row, shares) in scores.chunks_mut(n_classes).enumerate() {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::predict::{best_first, ShareScratch};
+use super::super::predict::best_first;
 use super::*;
 use crate::tree::NodeId;
 
@@ -72,12 +72,11 @@ proptest! {
         let frozen = tree.freeze(&Control::new(0)).unwrap();
         let leaves = tree.arena.topology().nodes;
         let leaves = leaves.into_iter().filter(|&id| tree.arena.node(id).is_leaf());
-        let mut scratch = ShareScratch::default();
         for (number, id) in leaves.enumerate() {
             let mut expected: Vec<(u32, f32)> = expected(tree, id).into_iter().collect();
             best_first(&mut expected);
             prop_assert_eq!(frozen.leaves.get(number), &expected[..]);
-            prop_assert_eq!(tree.shares_at(id, &mut scratch), &expected);
+            prop_assert_eq!(tree.shares_at(id), expected);
         }
     }
 }

@@ -185,16 +185,20 @@ fn the_report_of_a_tree_grown_by_hand() {
 fn a_structure_that_does_not_fit_together_is_refused() {
     type Damage = fn(&mut Arena);
     let damages: [(&str, Damage); 8] = [
-        ("the root is not a root", |a| a.root = NodeId(7)),
-        ("the root is not a root", |a| a.root = NodeId(1)),
-        ("7 nodes with 2 internal ones", |a| a.n_internal = 2),
-        ("node 0 has a child that is not its own", |a| {
+        ("the root has a parent or is out of range", |a| {
+            a.root = NodeId(7)
+        }),
+        ("the root has a parent or is out of range", |a| {
+            a.root = NodeId(1)
+        }),
+        ("7 nodes do not fit 2 internal ones", |a| a.n_internal = 2),
+        ("node 0 is not the parent of its children", |a| {
             a.node_mut(NodeId(0)).left = NodeId(2);
         }),
-        ("node 2 has a child that is not its own", |a| {
+        ("node 2 is not the parent of its children", |a| {
             a.node_mut(NodeId(2)).right = NodeId(4);
         }),
-        ("node 0 does not know its smallest leaf", |a| {
+        ("node 0 has a wrong size of its smallest leaf", |a| {
             a.node_mut(NodeId(0)).size = 2.0;
         }),
         ("node 1 has no regressor of its own", |a| {
