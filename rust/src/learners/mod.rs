@@ -1,4 +1,4 @@
-//! The learners, a folder each, and the list by which Python, files and the command line find them.
+//! The learners, each in a folder, and their registry for Python, files and the command line.
 
 pub mod gamble;
 pub mod label_tree;
@@ -19,7 +19,7 @@ use crate::file::Bundle;
 use crate::model::{Classifier, Learner, OnlineModel};
 use crate::params::{Parameter, Params};
 
-/// The finaliser of SplitMix64: every bit of `z` changes about half of the result's bits.
+/// Returns the finalizer of SplitMix64: each bit of `z` changes about half of the result's bits.
 #[inline]
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -27,7 +27,7 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Every learner: all that Python, files and the command line know of it.
+/// All learners, as Python, files and the command line find them.
 pub const LEARNERS: &[Registration] = &[
     Registration::of::<OnlineModel<oaa::Oaa>>("oaa"),
     Registration::of::<OnlineModel<lomtree::LomTree>>("lomtree"),
@@ -52,7 +52,7 @@ pub const LEARNERS: &[Registration] = &[
     ),
 ];
 
-/// The learner of this name.
+/// Returns the learner with this name.
 pub fn find(name: &str) -> Result<&'static Registration> {
     LEARNERS
         .iter()
@@ -63,7 +63,7 @@ pub fn find(name: &str) -> Result<&'static Registration> {
         })
 }
 
-/// The model in `bundle`, whatever its learner.
+/// Loads the model in `bundle`, of any learner.
 pub fn load(bundle: Bundle) -> Result<Box<dyn Classifier>> {
     match LEARNERS
         .iter()
@@ -74,17 +74,16 @@ pub fn load(bundle: Bundle) -> Result<Box<dyn Classifier>> {
     }
 }
 
-/// A learner as it is found by name.
+/// A learner in the registry.
 #[derive(Debug, Clone, Copy)]
 pub struct Registration {
-    /// The name users know.
+    /// Name for users.
     pub name: &'static str,
-    /// The kind in files; several names may share one.
+    /// Kind in files, which several names may share.
     pub kind: &'static str,
-    /// Parameters that make the difference between the names of one kind, as JSON. They are
-    /// fixed.
+    /// Fixed parameters, as JSON. They distinguish the names of one kind.
     fixed: &'static str,
-    /// Defaults of this name that are not those of the kind, as JSON.
+    /// Defaults that differ from those of the kind, as JSON.
     defaults: &'static str,
     list: fn() -> Vec<Parameter>,
     create: fn(&str, usize, bool) -> Result<Box<dyn Classifier>>,
@@ -92,12 +91,12 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// A learner under its own name.
+    /// Returns the entry of a learner without other parameters.
     pub const fn of<L: Learner>(name: &'static str) -> Self {
         Self::variant::<L>(name, "{}", "{}")
     }
 
-    /// A learner with some parameters `fixed` and other `defaults`, both as JSON.
+    /// Returns the entry of a learner with `fixed` parameters and other `defaults`, both as JSON.
     pub const fn variant<L: Learner>(
         name: &'static str,
         fixed: &'static str,
@@ -117,7 +116,7 @@ impl Registration {
         }
     }
 
-    /// The parameters that can be chosen.
+    /// Returns the parameters that are not fixed.
     pub fn parameters(&self) -> Result<Vec<Parameter>> {
         let (fixed, mut defaults) = (object(self.fixed)?, object(self.defaults)?);
         let mut list = (self.list)();
@@ -130,7 +129,7 @@ impl Registration {
         Ok(list)
     }
 
-    /// A model that has learned nothing, of the parameters in `json`.
+    /// Returns an untrained model with the parameters in `json`.
     pub fn create(
         &self,
         json: &str,
@@ -143,7 +142,7 @@ impl Registration {
         (self.create)(&Value::Object(params).to_string(), n_classes, label_sets)
     }
 
-    /// The model in `bundle`, whose kind has been looked at.
+    /// Loads the model in `bundle`, which is of this kind.
     pub fn load(&self, bundle: Bundle) -> Result<Box<dyn Classifier>> {
         (self.load)(bundle)
     }

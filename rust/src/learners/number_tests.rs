@@ -1,5 +1,5 @@
-//! Values and weights at the ends of what is allowed, and files of such numbers: models and answers
-//! stay finite, and what was saved can be loaded.
+//! Extreme values and weights, and files with extreme numbers: models and predictions stay finite,
+//! and every saved model can be loaded.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
@@ -19,7 +19,7 @@ const N_ROWS: usize = 60;
 const N_COLUMNS: usize = 7;
 const N_CLASSES: usize = 5;
 
-/// Learner, whether rows have single labels or sets of them, and parameters.
+/// Learner, single labels or label sets, and parameters.
 const MODELS: &str = r#"
     oaa labels {}
     oaa labels {"loss": "softmax"}
@@ -56,11 +56,11 @@ fn models() -> impl Iterator<Item = (&'static str, &'static str, bool)> {
     })
 }
 
-/// Sizes of values, and of weights beside 0.
+/// Magnitudes of values, and weights other than 0.
 const SIZES: &[f32] = &[1e-45, 1e-38, 1e-30, 1e-6, 1.0, 3.0, 1e6, 1e18, 1e30, 3.4e38];
 const WEIGHTS: &[f64] = &[1e-36, 1e-20, 1e-3, 1.0, 1e3, 1e20, 1e36];
 
-/// Random rows, whose values and weights are each of a few sizes.
+/// Random rows, with a few magnitudes of values and of weights.
 struct Extremes {
     values: Vec<f32>,
     labels: Vec<u32>,
@@ -117,7 +117,8 @@ impl Extremes {
     }
 }
 
-/// What of the model is not finite: an array, or the scores of its answers. What it saves must load.
+/// Returns the part of a model that is wrong: scores that are not finite, or a file that does not
+/// load.
 fn broken(model: &dyn Classifier, rows: &Rows<'_>) -> Option<String> {
     let control = Control::new(0);
     let query = Query::new(rows, 1, &control);
@@ -140,7 +141,7 @@ fn broken(model: &dyn Classifier, rows: &Rows<'_>) -> Option<String> {
     again.err().map(|error| error.to_string())
 }
 
-/// Learns and checks what came of it, in both ways that there are.
+/// Trains with `partial_fit` and with `fit`, and returns the part of a model that is wrong.
 fn learn_on(model: &mut dyn Classifier, batch: &Batch<'_>) -> Option<String> {
     let (control, n_threads) = (Control::new(0), 1);
     let options = FitOptions {
@@ -152,40 +153,36 @@ fn learn_on(model: &mut dyn Classifier, batch: &Batch<'_>) -> Option<String> {
         (stream.partial_fit(batch, n_threads, &control), stream),
         (model.fit(batch, options, &control), model.boxed_clone()),
     ];
-    let of_learned = learned.iter().filter(|(result, _)| result.is_ok());
-    let mut found = of_learned.map(|(_, model)| broken(&**model, &batch.rows));
+    let trained = learned.iter().filter(|(result, _)| result.is_ok());
+    let mut found = trained.map(|(_, model)| broken(&**model, &batch.rows));
     found.find_map(|broken| broken)
 }
 
-/// How many cases a test tries: few by themselves, as many as `XMTREE_FUZZ_CASES` says for a search.
+/// Returns the number of cases of a test: `few`, or `XMTREE_FUZZ_CASES` for a long search.
 fn cases(few: u64) -> u64 {
     let asked = std::env::var("XMTREE_FUZZ_CASES").ok();
     asked.map_or(few, |n| n.parse().unwrap())
 }
 
 #[test]
-fn extremes_leave_finite_numbers() {
+fn extreme_numbers_leave_finite_models() {
     for seed in 0..cases(40) {
         let (data, control) = (Extremes::new(seed), Control::new(0));
         for (learner, params, label_sets) in models() {
-            let learner_of_name = find(learner).unwrap();
-            let create = || {
-                learner_of_name
-                    .create(params, N_CLASSES, label_sets)
-                    .unwrap()
-            };
+            let registration = find(learner).unwrap();
+            let create = || registration.create(params, N_CLASSES, label_sets).unwrap();
             let batch = data.batch(label_sets);
             let mut model = create();
             let is_fitted = model.fit(&batch, FitOptions::threads(1), &control).is_ok();
-            let of_fit = is_fitted.then(|| broken(&*model, &batch.rows)).flatten();
-            let of_streams = [model, create()].map(|mut model| learn_on(&mut *model, &batch));
-            let found = of_fit.or(of_streams.into_iter().flatten().next());
+            let fit_error = is_fitted.then(|| broken(&*model, &batch.rows)).flatten();
+            let stream_errors = [model, create()].map(|mut model| learn_on(&mut *model, &batch));
+            let found = fit_error.or(stream_errors.into_iter().flatten().next());
             assert_eq!(found, None, "{learner} {params}, seed {seed}");
         }
     }
 }
 
-/// Rows on which models are trained before their files are damaged, and learn on afterwards.
+/// Returns rows of ordinary values, for training before and after a file is damaged.
 fn ordinary() -> Extremes {
     let mut data = Extremes::new(0);
     for (i, value) in data.values.iter_mut().enumerate() {
@@ -201,10 +198,11 @@ const FLOATS: &[f64] = &[
 ];
 const COUNTS: &[u64] = &[0, 1, 2, 100, 1 << 32, (1 << 53) - 1, 1 << 53, u64::MAX];
 
-/// Metadata that stays: parameters may ask for any work, and a model may have fewer columns.
+/// Metadata that is not damaged: parameters may request any amount of work, and a model may have
+/// fewer columns.
 const KEPT: &[&str] = &["params", "n_features", "n_classes", "n_members", "n_trees"];
 
-/// Makes some floats of a model, and some numbers of its metadata, extreme.
+/// Replaces some floats of a model and some numbers of its metadata by extreme ones.
 fn damage(bundle: &mut Bundle, random: &mut Pcg64Mcg) {
     fn numbers<'a>(value: &'a mut Value, found: &mut Vec<&'a mut Value>) {
         match value {
@@ -256,8 +254,8 @@ fn damage(bundle: &mut Bundle, random: &mut Pcg64Mcg) {
     }
 }
 
-/// Whatever numbers a file has, it is refused, or its model answers by finite scores, goes on
-/// learning, and saves what loads again.
+/// A file with any numbers is refused, or its model predicts finite scores, can be trained further,
+/// and can be saved and loaded again.
 #[test]
 fn files_of_extreme_numbers_are_refused_or_work() {
     let ordinary = ordinary();
@@ -291,8 +289,8 @@ fn files_of_extreme_numbers_are_refused_or_work() {
             };
             let batch = data.batch(label_sets);
             let work = || {
-                let of_file = broken(&*model, &batch.rows);
-                of_file.or_else(|| learn_on(&mut *model, &batch))
+                let file_error = broken(&*model, &batch.rows);
+                file_error.or_else(|| learn_on(&mut *model, &batch))
             };
             let found = catch_unwind(AssertUnwindSafe(work)).unwrap_or(Some("panic".into()));
             failed.extend(found.map(|what| format!("{learner} {params}, seed {seed}: {what}")));
@@ -305,9 +303,9 @@ fn files_of_extreme_numbers_are_refused_or_work() {
     assert!(n_taken > 0 && failed.is_empty(), "{failed:#?}");
 }
 
-/// A file that was saved for prediction only lacks what learning needs, whatever it says.
+/// A file for prediction only lacks the training state, even if its metadata says otherwise.
 #[test]
-fn models_for_prediction_do_not_become_models_that_learn() {
+fn files_for_prediction_cannot_be_loaded_for_training() {
     let (data, control) = (ordinary(), Control::new(0));
     for (learner, params) in [
         ("lomtree", r#"{"n_bits": 6}"#),

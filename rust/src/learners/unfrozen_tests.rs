@@ -1,5 +1,5 @@
-//! Predictions between updates, by members as they are, are those of the same model frozen, to the
-//! bit: a model that was loaded freezes at its first prediction.
+//! Predictions between updates, by members that are not frozen, equal those of the frozen model to
+//! the bit. A loaded model freezes at its first prediction.
 
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
@@ -13,7 +13,8 @@ use crate::model::{Classifier, Query};
 
 const N: usize = 400;
 
-/// Rows of `width` columns, of which about a share `filled` is not 0, and labels that depend on them.
+/// Rows of `width` columns, with a share `filled` of values that are not 0, and labels that depend on
+/// them.
 struct Stream {
     width: usize,
     values: Vec<f32>,
@@ -27,7 +28,7 @@ impl Stream {
         let mut values = vec![0.0f32; N * width];
         let mut labels = Vec::new();
         for row in values.chunks_mut(width) {
-            // Few labels are frequent; each has columns of its own.
+            // Few labels are frequent, and each has its own columns.
             let label = (f64::from(n_classes) * random.random_range(0.0f64..1.0).powi(3)) as u32;
             labels.push(label);
             for (column, value) in row.iter_mut().enumerate() {
@@ -67,7 +68,7 @@ impl Stream {
 /// Labels and the bits of their scores.
 type Scored = (Vec<i32>, Vec<u32>);
 
-/// Best labels, the 3 and the 70 best, and the scores of all.
+/// Returns the best labels, and the 3 best, the 70 best and all scores.
 fn answers(model: &dyn Classifier, rows: &Rows<'_>) -> (Vec<i32>, Vec<Scored>) {
     let control = Control::new(0);
     let query = Query::new(rows, 1, &control);
@@ -82,7 +83,7 @@ fn answers(model: &dyn Classifier, rows: &Rows<'_>) -> (Vec<i32>, Vec<Scored>) {
     (model.predict(&query).unwrap(), found)
 }
 
-/// Learns and predicts by turns, a few rows at a time.
+/// Alternates between training and prediction, a few rows at a time.
 fn check(learner: &str, json: &str, seed: u64) -> Result<(), TestCaseError> {
     let mut random = Pcg64Mcg::seed_from_u64(seed);
     let shapes = [(6, 0.9), (40, 0.7), (70, 0.1), (100, 0.5), (300, 0.03)];
@@ -103,7 +104,7 @@ fn check(learner: &str, json: &str, seed: u64) -> Result<(), TestCaseError> {
         let at = random.random_range(0..N - 5);
         let rows = stream.rows(at, at + 5);
         let expected = answers(&*load(model.to_bundle()).unwrap(), &rows);
-        // Asked often enough it freezes, too.
+        // After enough predictions the model freezes.
         for _ in 0..random.random_range(1..4) {
             prop_assert_eq!(&answers(&*model, &rows), &expected, "{} {}", learner, json);
         }
@@ -115,7 +116,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn unfrozen_models_answer_as_frozen_ones(seed in any::<u64>()) {
+    fn unfrozen_models_predict_like_frozen_ones(seed in any::<u64>()) {
         for (learner, json) in [
             ("lomtree", "{}"),
             ("lomtree", r#"{"optimizer": "nag", "n_estimators": 3}"#),

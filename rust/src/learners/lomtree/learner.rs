@@ -85,7 +85,11 @@ impl LomTree {
     /// Returns a tree before any example (line 1).
     pub(super) fn empty(params: &Params, n_classes: usize, preparation: &Preparation) -> Self {
         Self {
-            rules: params.rules(),
+            rules: if params.paper_tree {
+                Rules::PAPER
+            } else {
+                Rules::DEFAULT
+            },
             n_classes,
             budget: params.budget(n_classes),
             rate: Rate::new(params.learning_rate, params.decay),

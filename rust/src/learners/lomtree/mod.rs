@@ -63,14 +63,6 @@ impl Params {
         // Node numbers are u32, and a tree has twice as many nodes.
         nodes.round().min(f64::from(u32::MAX / 4)) as u32
     }
-
-    fn rules(&self) -> Rules {
-        if self.paper_tree {
-            Rules::PAPER
-        } else {
-            Rules::DEFAULT
-        }
-    }
 }
 
 /// Rules of counting, growth and prediction in which the default differs from the paper.
@@ -131,12 +123,12 @@ impl OnlineLearner for LomTree {
         Ok(())
     }
 
-    /// Returns all rows if importances do not count in the tree, as those of importance 0 do then.
+    /// Returns all rows for the paper's tree, which counts rows of importance 0 too.
     fn present(params: &Params, batch: &Batch<'_>) -> Vec<u32> {
-        if params.rules().weighted_counts {
-            batch.present()
-        } else {
+        if params.paper_tree {
             (0..batch.rows.n_rows() as u32).collect()
+        } else {
+            batch.present()
         }
     }
 

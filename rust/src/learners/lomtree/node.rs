@@ -155,18 +155,6 @@ impl Node {
         }
     }
 
-    /// Makes a leaf an internal node, which counts trainings.
-    pub fn become_internal(&mut self, [left, right]: [NodeId; 2], regressor: u32) {
-        self.left = left;
-        self.right = right;
-        self.regressor = regressor;
-        for stat in self.labels.values_mut() {
-            stat.before = stat.count.0 as f32;
-            stat.count.0 = 0.0;
-        }
-        self.count = 0.0;
-    }
-
     /// Adds a training and its score to the statistics of a label, given by its place in the table,
     /// and to those of the node.
     #[inline]
@@ -283,7 +271,14 @@ impl Arena {
     /// label until they have seen an example.
     fn adopt(&mut self, j: NodeId, children: [NodeId; 2], regressor: u32) {
         let node = self.node_mut(j);
-        node.become_internal(children, regressor);
+        [node.left, node.right] = children;
+        node.regressor = regressor;
+        // An internal node counts trainings.
+        for stat in node.labels.values_mut() {
+            stat.before = stat.count.0 as f32;
+            stat.count.0 = 0.0;
+        }
+        node.count = 0.0;
         let (size, majority) = (node.size, node.majority);
         let half = (size / 2.0).floor();
         for (child, size) in children.into_iter().zip([half, size - half]) {

@@ -1,4 +1,4 @@
-//! The learner as a model: predictions, files, parameters.
+//! The learner in an online model: predictions, files, parameters.
 
 mod learning;
 mod shares;
@@ -21,7 +21,7 @@ type Model = OnlineModel<LomTree>;
 const OPTIONS: PredictOptions = PredictOptions::NONE;
 const WIDTH: usize = 4;
 
-/// Those of a small tree, which has no depth beyond which splits become harder in these tests.
+/// Returns parameters of a small tree, which stays above the depth at which splits become harder.
 fn params() -> Params {
     Params {
         loss: Loss::SquaredHinge,
@@ -39,7 +39,7 @@ fn batch<'a>(values: &'a [f32], labels: &'a [u32], n_classes: usize) -> Batch<'a
     Batch::new(rows, targets, None).unwrap()
 }
 
-/// A tree that has seen nothing.
+/// Returns a tree before any example.
 fn empty(params: &Params, n_classes: usize) -> LomTree {
     let rows = Rows::dense(Values::F32(&[0.0; WIDTH]), 1, WIDTH, false).unwrap();
     let preparation = Preparation::new(Scaling::None, None, &rows, &[]).unwrap();
@@ -51,7 +51,7 @@ fn most_recycled(tree: &LomTree) -> u32 {
     nodes.map(|node| node.recycled).max().unwrap_or(0)
 }
 
-/// A model of `params` that has learned `batch` in passes.
+/// Returns a model of `params`, fitted on `batch`.
 fn fitted(params: Params, batch: &Batch<'_>) -> Model {
     let mut model = Model::create(params, batch.targets.n_classes(), false).unwrap();
     let options = FitOptions::threads(1);
@@ -59,8 +59,8 @@ fn fitted(params: Params, batch: &Batch<'_>) -> Model {
     model
 }
 
-/// Examples of `WIDTH` features whose classes come and go, so that old leaves
-/// starve and nodes are recycled.
+/// Generates examples of `WIDTH` features whose classes come and go, so that old leaves get no more
+/// examples and nodes are recycled.
 fn streams() -> impl Strategy<Value = (Vec<f32>, Vec<u32>)> {
     let example = (0u32..8, prop::array::uniform4(-8i8..8));
     prop::collection::vec(example, 1..300).prop_map(|examples| {
@@ -81,9 +81,9 @@ fn streams() -> impl Strategy<Value = (Vec<f32>, Vec<u32>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// The frozen tree predicts what the learning one does, and changes nothing.
+    /// Predicting before each update gives the progressive loss and does not change the model.
     #[test]
-    fn frozen_predictions_are_the_progressive_ones((values, labels) in streams()) {
+    fn predictions_before_updates_are_the_progressive_ones((values, labels) in streams()) {
         let params = Params { paper_tree: true, ..params() };
         let mut model = Model::create(params, 16, false).unwrap();
         let control = Control::new(0);
@@ -95,7 +95,7 @@ proptest! {
             model.partial_fit(&one, 1, &control).unwrap();
         }
         prop_assert_eq!(model.progressive_loss(), Some(f64::from(wrong) / labels.len() as f64));
-        // A copy out of a file goes on in the same way.
+        // A loaded copy continues in the same way.
         let mut again = Model::from_bytes(&model.to_bytes().unwrap()).unwrap();
         let batch = batch(&values, &labels, 16);
         model.partial_fit(&batch, 1, &control).unwrap();
@@ -110,7 +110,7 @@ fn few_rows() -> (Vec<f32>, Vec<u32>) {
 }
 
 #[test]
-fn made_up_files_are_refused() {
+fn damaged_files_are_refused() {
     let (values, labels) = few_rows();
     let model = fitted(params(), &batch(&values, &labels, 7));
     assert!(Model::from_bundle(model.to_bundle()).is_ok());
@@ -177,9 +177,9 @@ fn made_up_files_are_refused() {
     });
 }
 
-/// Rows of importance 0 are learned where importances do not count in the tree.
+/// The paper's tree does not count importances, so it learns rows of importance 0.
 #[test]
-fn rows_of_importance_zero_count_where_importances_do_not() {
+fn papers_tree_counts_rows_of_importance_zero() {
     let (values, labels) = few_rows();
     let batch = batch(&values, &labels, 7);
     let weights: Vec<f32> = (0..100).map(|i| (i % 2) as f32).collect();
@@ -200,9 +200,9 @@ fn rows_of_importance_zero_count_where_importances_do_not() {
     }
 }
 
-/// Shares so small that they vanish neither name a label twice nor exceed 1.
+/// Weights so small that they vanish do not make labels appear twice or shares exceed 1.
 #[test]
-fn shares_are_at_most_one_and_labels_come_once() {
+fn shares_are_at_most_one_and_labels_unique() {
     let values = vec![1.0f32; 40 * WIDTH];
     let labels: Vec<u32> = (0..40).map(|i| i % 4).collect();
     let weights: Vec<f32> = (0..40).map(|i| [1e30, 1e-30, 1e-30, 1.0][i % 4]).collect();
@@ -226,10 +226,10 @@ fn shares_are_at_most_one_and_labels_come_once() {
     }
 }
 
-/// Trees that have scaled their streams in different ways each read a row in their own way, and
-/// their distributions are averaged.
+/// Trees with different scaling read a row each in their own way, and their distributions are
+/// averaged.
 #[test]
-fn an_ensemble_averages_what_its_trees_predict_alone() {
+fn ensemble_averages_the_predictions_of_its_trees() {
     let (values, labels) = few_rows();
     let large: Vec<f32> = values.iter().map(|value| value * 100.0 + 7.0).collect();
     let params = Params {
@@ -256,9 +256,9 @@ fn an_ensemble_averages_what_its_trees_predict_alone() {
     }
 }
 
-/// A leaf keeps 64 labels; their shares are brought to a sum of 1.
+/// A leaf keeps 64 labels, whose shares are divided by their sum.
 #[test]
-fn the_distribution_of_a_leaf_of_many_labels_adds_up_to_one() {
+fn distribution_of_a_leaf_with_many_labels_adds_up_to_one() {
     let labels: Vec<u32> = (0..300).map(|i| i % 90).collect();
     let values = vec![1.0f32; 300 * WIDTH];
     let batch = batch(&values, &labels, 100);

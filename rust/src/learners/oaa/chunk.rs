@@ -73,6 +73,8 @@ pub(super) struct Chunk {
     pub params: Vec<StepParams>,
     /// Number of classes of the model.
     pub n_classes: usize,
+    /// Factor for the average sums before the chunk is learned.
+    pub rescaling: Option<f32>,
     /// Relative importance of a sampled wrong class; none if all wrong classes are learned.
     negative_weight: Option<f32>,
 }
@@ -94,6 +96,7 @@ impl Chunk {
         self.labels.clear();
         self.negatives.clear();
         self.params.clear();
+        self.rescaling = None;
     }
 
     /// Adds an example whose columns were replaced by slots.

@@ -10,16 +10,17 @@
 //! Parameters that couple the classes are refused: the softmax, and early stopping, which compares
 //! all classes after each pass.
 
+use super::kernels::Answer;
 use super::pruned::PrunedWeights;
 use super::tile::Tile;
-use super::training::{check_memory, Answer, Oaa};
+use super::training::{check_memory, Oaa};
 use super::{OaaLoss, Params};
 use crate::control::Control;
 use crate::data::{Batch, MeanWeight, Preparation};
 use crate::error::{Error, Result};
 use crate::file::{Bundle, Columns};
 use crate::model::{
-    Learner, Learning, Member, Mistakes, OnlineLearner, OnlineModel, OnlineParams, Schedule, Start,
+    Learner, Learning, Member, Mistakes, OnlineLearner, OnlineModel, OnlineParams, Schedule,
 };
 use crate::params::Params as _;
 use crate::threads::sensible;
@@ -54,16 +55,8 @@ impl ClassBlock {
         let start = model.start_fit(batch, control)?;
         let batch = &batch.with_weights(start.weights.as_deref());
         let tiles = tiles_of(block, n_classes, params)?;
-        check_memory(
-            params,
-            &Start {
-                n_classes: tiles.iter().map(Tile::width).sum(),
-                label_sets,
-                preparation: &start.preparation,
-                batch,
-                is_all: true,
-            },
-        )?;
+        let n_lanes = tiles.iter().map(Tile::width).sum();
+        check_memory(params, n_lanes, &start.preparation, batch, true)?;
         let member = Member {
             learner: Oaa::without_tiles(params, n_classes, start.preparation.width()),
             preparation: start.preparation,
@@ -86,7 +79,7 @@ impl ClassBlock {
 
     /// Returns the model of all classes, from their blocks in order.
     pub fn join(blocks: &[&Self]) -> Result<OnlineModel<Oaa>> {
-        let missing = || Error::data("the blocks are not those of all classes, in their order");
+        let missing = || Error::data("the blocks do not cover all classes in order");
         let first = blocks.first().ok_or_else(missing)?;
         let oaa = &first.trained.member.learner;
         let fits = |(number, block): (usize, &&Self)| {
@@ -165,7 +158,7 @@ fn tiles_of((number, n_blocks): Block, n_classes: usize, params: &Params) -> Res
     let mut tiles = Tile::for_classes(n_classes, params);
     if number >= n_blocks || n_blocks > tiles.len() {
         return Err(Error::data(format!(
-            "there is no block {number} of {n_blocks}, the classes make {} at most",
+            "there is no block {number} of {n_blocks}: the classes form at most {} blocks",
             tiles.len()
         )));
     }
@@ -181,7 +174,7 @@ fn refuse_coupled(params: &Params) -> Result<()> {
         return Err(Error::parameter("loss", "\"softmax\"", allowed));
     }
     if params.early_stopping {
-        let allowed = format!("False, as it compares all classes after each pass {INSTEAD}");
+        let allowed = format!("False, because it compares all classes after each pass {INSTEAD}");
         return Err(Error::parameter("early_stopping", true, allowed));
     }
     Ok(())

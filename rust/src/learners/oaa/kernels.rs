@@ -9,17 +9,48 @@
 use super::chunk::{Chunk, Example};
 use super::tile::{averaged, each_lane, for_groups, row, row_mut, Lanes, Tile};
 use crate::data::RaggedRows;
+use crate::file::is_score;
 use crate::linear::loss::{descend, softmax};
 use crate::linear::{bounded_score, Loss, Span};
+use crate::model::Mistakes;
+use crate::record;
 use crate::simd::{dispatched, LANES};
 
-/// The best class of a tile for an example.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct BestClass {
-    /// Its score; minus infinity if no class has been seen.
-    pub score: f32,
-    /// The class; the lowest of those with this score.
-    pub class: u32,
+/// The best class of some tiles for an example, before it was learned.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Answer {
+    /// Score of the class; minus infinity if no class of the tiles had been seen.
+    score: f32,
+    is_right: bool,
+    /// Importance of the example.
+    importance: f32,
+}
+
+record!(Answer {
+    score: is_score,
+    is_right,
+    importance
+});
+
+impl Answer {
+    /// Bytes of a stored answer.
+    pub const BYTES: usize = 2 * size_of::<f32>() + size_of::<bool>();
+
+    /// Returns the better of two answers for an example. Equal scores go to `self`, whose classes
+    /// come first.
+    pub fn or(self, other: Self) -> Self {
+        if other.score > self.score {
+            other
+        } else {
+            self
+        }
+    }
+
+    /// Adds the answer to the progressive loss. With label sets it is right if the class is one of
+    /// them (1 - P@1).
+    pub fn count(&self, progress: &mut Mistakes) {
+        progress.count(!self.is_right, self.importance);
+    }
 }
 
 /// Returns the sum over the features of value times weight, for each class.
@@ -69,9 +100,13 @@ pub(super) fn scores<const G: usize>(tile: &Tile, example: &Example<'_>) -> [Lan
     scores
 }
 
-/// Returns the best of a tile's seen classes.
+/// Returns the best of a tile's seen classes, the lowest of those with this score.
 #[inline(always)]
-pub(super) fn best<const G: usize>(tile: &Tile, scores: &[Lanes; G]) -> BestClass {
+pub(super) fn best<const G: usize>(
+    tile: &Tile,
+    example: &Example<'_>,
+    scores: &[Lanes; G],
+) -> Answer {
     let mask = row::<G>(&tile.unseen_mask, 0);
     let mut top = [f32::NEG_INFINITY; LANES];
     let mut masked = *scores;
@@ -92,22 +127,26 @@ pub(super) fn best<const G: usize>(tile: &Tile, scores: &[Lanes; G]) -> BestClas
         lowest[lane] = lowest[lane].min(class);
     });
     let class = lowest.iter().fold(u32::MAX, |a, &b| a.min(b));
-    BestClass { score, class }
+    Answer {
+        score,
+        is_right: score > f32::NEG_INFINITY && example.labels.binary_search(&class).is_ok(),
+        importance: example.params.importance,
+    }
 }
 
 dispatched! {
     /// Writes the scores of one example to `out`, which is as long as the tile is wide, and returns
-    /// the best class. For the softmax, which needs the scores of all tiles before a step.
-    pub(super) fn score_example(tile: &Tile, example: &Example<'_>, out: &mut [f32]) -> BestClass {
+    /// the answer. For the softmax, which needs the scores of all tiles before a step.
+    pub(super) fn score_example(tile: &Tile, example: &Example<'_>, out: &mut [f32]) -> Answer {
         for_groups!(tile.groups, write_scores(tile, example, out))
     }
 }
 
 #[inline(always)]
-fn write_scores<const G: usize>(tile: &Tile, example: &Example<'_>, out: &mut [f32]) -> BestClass {
+fn write_scores<const G: usize>(tile: &Tile, example: &Example<'_>, out: &mut [f32]) -> Answer {
     let scores = scores::<G>(tile, example);
     out.copy_from_slice(scores.as_flattened());
-    best::<G>(tile, &scores)
+    best::<G>(tile, example, &scores)
 }
 
 dispatched! {
@@ -187,7 +226,7 @@ pub(super) fn learn<const G: usize>(
 /// Returns the steps of classes that the example does not belong to: [`Loss::step`] for y = -1.
 /// Factors that all lanes share are computed once.
 #[inline(always)]
-fn negative_steps<const G: usize>(loss: Loss, p: &[Lanes; G], rate: f32) -> [Lanes; G] {
+pub(super) fn negative_steps<const G: usize>(loss: Loss, p: &[Lanes; G], rate: f32) -> [Lanes; G] {
     match loss {
         Loss::SquaredHinge => {
             let share = saturation(rate);
@@ -260,17 +299,17 @@ const MAX_SUBSTEP: f32 = 1.0;
 /// Largest number of substeps. After this many the gradient is zero.
 const MAX_SUBSTEP_COUNT: f32 = 32.0;
 
-/// Learns the examples of a chunk in order, and appends to `bests`, per tile, the best class of each
+/// Learns the examples of a chunk in order, and appends to `answers`, per tile, the answer to each
 /// before it was learned.
-pub(super) fn learn_softmax(tiles: &mut [Tile], chunk: &Chunk, bests: &mut [Vec<BestClass>]) {
+pub(super) fn learn_softmax(tiles: &mut [Tile], chunk: &Chunk, answers: &mut [Vec<Answer>]) {
     let width: usize = tiles.iter().map(Tile::width).sum();
     let (mut scores, mut steps) = (vec![0.0; width], vec![0.0; width]);
     let mut gradients = vec![0.0; width];
     for i in 0..chunk.rows.len() {
         let example = chunk.get(i);
-        for (tile, bests) in tiles.iter().zip(&mut *bests) {
+        for (tile, answers) in tiles.iter().zip(&mut *answers) {
             let scores = &mut scores[tile.first..][..tile.width()];
-            bests.push(score_example(tile, &example, scores));
+            answers.push(score_example(tile, &example, scores));
         }
         if example.labels.is_empty() {
             continue;

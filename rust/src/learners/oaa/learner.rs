@@ -37,10 +37,11 @@ impl OnlineLearner for Oaa {
     }
 
     fn new(params: &Params, start: &Start<'_>) -> Result<Self> {
-        check_memory(params, start)?;
+        let (n_classes, preparation) = (start.n_classes, start.preparation);
+        check_memory(params, n_classes, preparation, start.batch, start.is_all)?;
         Ok(Self {
-            tiles: Tile::for_classes(start.n_classes, params),
-            ..Self::without_tiles(params, start.n_classes, start.preparation.width())
+            tiles: Tile::for_classes(n_classes, params),
+            ..Self::without_tiles(params, n_classes, preparation.width())
         })
     }
 
@@ -176,7 +177,7 @@ impl OnlineLearner for Oaa {
         // Checked first, so that nothing as large as K is allocated unless the file is.
         let class_array = if is_pruned { "pruned/biases" } else { "seen" };
         if bundle.arrays().get(class_array).map(Array::len) != Some(n_classes) {
-            return Err(bundle.damaged(format_args!("it does not have {n_classes} classes")));
+            return Err(bundle.damaged(format_args!("its arrays do not have {n_classes} classes")));
         }
         let tiles = Tile::for_classes(n_classes, params);
         let width = preparation.width();
@@ -200,7 +201,9 @@ impl Oaa {
         oaa.preparer.fill(bundle)?;
         let columns: Vec<u32> = bundle.take("columns")?;
         if !oaa.preparer.slots.insert_all(&columns) {
-            return Err(bundle.damaged("the columns are not the constant and others, once each"));
+            return Err(
+                bundle.damaged("\"columns\" does not begin with the constant, or repeats a column")
+            );
         }
         if !oaa.preparer.fits(params, for_prediction || is_pruned) {
             return Err(bundle.damaged("the state does not fit the optimizer"));

@@ -2,7 +2,6 @@
 //! per example and in order.
 
 use super::chunk::{Chunk, FeatureSlots, NegativeSampler, PolynomialAverage, StepParams};
-use super::tile::Tile;
 use super::Params;
 use crate::data::RowBuffer;
 use crate::error::{Error, Result};
@@ -30,8 +29,6 @@ pub(super) struct ExamplePreparer {
     /// Span of the labels learned so far, to which scores are clamped (only "nag").
     pub span: Option<Span>,
     pub sampler: NegativeSampler,
-    /// Pending factor for the average sums of the tiles.
-    rescaling: Option<f32>,
 }
 
 persist!(ExamplePreparer {
@@ -57,7 +54,6 @@ impl ExamplePreparer {
             average: PolynomialAverage::default(),
             span: params.is_adaptive().then(Span::default),
             sampler: NegativeSampler::new(params.n_negatives, n_classes, params.seed),
-            rescaling: None,
         }
     }
 
@@ -85,14 +81,6 @@ impl ExamplePreparer {
         }
     }
 
-    /// Applies the pending factor to the average sums of the tiles, before they learn the next chunk.
-    pub fn rescale_tiles(&mut self, tiles: &mut [Tile]) {
-        if let Some(factor) = self.rescaling.take() {
-            let sums = tiles.iter_mut().flat_map(|tile| tile.average_sums.to_mut());
-            sums.for_each(|u| *u *= factor);
-        }
-    }
-
     /// Checks numbers from a file.
     fn check_stored(&self) -> Result<()> {
         self.preconditioner.check_sums()?;
@@ -117,7 +105,7 @@ impl ExamplePreparer {
         if order.is_empty() {
             return;
         }
-        self.rescaling = self.average.rescale();
+        chunk.rescaling = self.average.rescale();
         let mut row = RowBuffer::default();
         let (mut direction, mut labels, mut negatives) = (Vec::new(), Vec::new(), Vec::new());
         for &i in order {

@@ -1,4 +1,4 @@
-//! Threads, files, and the data of all tests.
+//! Data of all tests; threads and files.
 
 mod behaviour;
 mod details;
@@ -17,17 +17,17 @@ use crate::data::{
 };
 use crate::error::Error;
 use crate::file::{Array, Bundle};
-use crate::linear::{Loss, Optimizer, Power, Preconditioner};
+use crate::linear::{Optimizer, Power, Preconditioner};
 use crate::model::{Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, Query};
 
 type Model = OnlineModel<Oaa>;
 
-/// The learner of a model that has learned something.
+/// Returns the learner of a trained model.
 fn learner(model: &Model) -> &Oaa {
     &model.members()[0].learner
 }
 
-/// The scores of all classes, row by row.
+/// Returns the scores of all classes, row by row.
 fn all_scores(model: &Model, rows: &Rows<'_>, n_threads: usize) -> Vec<f32> {
     let scores = model.predict_scores(&Query::new(rows, n_threads, &control()));
     match scores.unwrap() {
@@ -36,7 +36,7 @@ fn all_scores(model: &Model, rows: &Rows<'_>, n_threads: usize) -> Vec<f32> {
     }
 }
 
-/// Sparse rows with labels that depend on them, and label sets and weights.
+/// Sparse rows, labels and label sets that depend on them, and weights.
 struct Data {
     starts: Vec<i32>,
     columns: Vec<i32>,
@@ -50,7 +50,7 @@ struct Data {
 }
 
 impl Data {
-    /// Column 7 never occurs, nor does the last class.
+    /// Returns `n` random rows. Column 7 and the last class never occur.
     fn new(n: usize, n_cols: usize, n_classes: usize, seed: u64) -> Self {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let mut data = Self {
@@ -140,50 +140,23 @@ const LOSSES: [OaaLoss; 6] = [
 ];
 
 #[test]
-fn vector_steps_are_the_steps_of_the_loss() {
-    // By way of one example: its only update shows the step.
-    for loss in LOSSES.into_iter().filter(|loss| loss.single().is_some()) {
+fn vector_steps_equal_the_steps_of_the_loss() {
+    let scores = std::array::from_fn(|i| (i as f32 - 8.0) / 3.0);
+    for loss in LOSSES.into_iter().filter_map(OaaLoss::single) {
         for rate in [1e-9, 0.3, 2.0] {
-            let params = Params {
-                learning_rate: Some(rate),
-                scaling: Scaling::None,
-                ..params(loss, Optimizer::Pn)
-            };
-            let bias = params.initial_bias();
-            let mut oaa = Model::create(params, 2, false).unwrap();
-            let rows = Rows::dense(Values::F32(&[2.0]), 1, 1, false).unwrap();
-            let one = Targets::One(Labels::new(&[1], 2).unwrap());
-            let other = Targets::One(Labels::new(&[0], 2).unwrap());
-            for targets in [one, other] {
-                let before = oaa
-                    .members()
-                    .first()
-                    .map_or([bias; 2], |member| score_of(&member.learner.tiles[0]));
-                let batch = Batch::new(rows, targets, None).unwrap();
-                oaa.partial_fit(&batch, 1, &control()).unwrap();
-                let after = score_of(&learner(&oaa).tiles[0]);
-                let Targets::One(labels) = targets else {
-                    unreachable!()
-                };
-                for k in 0..2 {
-                    let y = if labels.as_slice()[0] as usize == k {
-                        1.0
-                    } else {
-                        -1.0
-                    };
-                    let step =
-                        loss.single()
-                            .unwrap_or(Loss::Hinge)
-                            .step(y, before[k], rate as f32, 1.0);
-                    let moved = after[k] - before[k];
-                    assert!((moved - step).abs() < 1e-5, "{loss:?} {rate} {k}");
-                }
+            let [steps] = super::kernels::negative_steps(loss, &[scores], rate);
+            for (p, step) in scores.into_iter().zip(steps) {
+                let expected = loss.step(-1.0, p, rate, 1.0);
+                assert!(
+                    (step - expected).abs() <= 1e-6 * expected.abs(),
+                    "{loss:?} {rate} {p}"
+                );
             }
         }
     }
 }
 
-/// Scores by the weights as they are, not averaged.
+/// Returns the scores by the last weights, not their average.
 fn last_scores(model: &Model, rows: &Rows<'_>) -> Vec<f32> {
     let member = &model.members()[0];
     let mut row = RowBuffer::default();
@@ -203,13 +176,8 @@ fn last_scores(model: &Model, rows: &Rows<'_>) -> Vec<f32> {
     all
 }
 
-fn score_of(tile: &super::tile::Tile) -> [f32; 2] {
-    let width = tile.width();
-    [0, 1].map(|k| tile.weights[k] + 2.0 * tile.weights[width + k])
-}
-
 #[test]
-fn the_model_does_not_depend_on_the_threads() {
+fn model_does_not_depend_on_the_number_of_threads() {
     let data = Data::new(600, 24, 200, 2);
     for optimizer in [Optimizer::Pn, Optimizer::Nag] {
         let fitted = |n_threads| {
@@ -237,7 +205,7 @@ fn the_model_does_not_depend_on_the_threads() {
 }
 
 #[test]
-fn learning_goes_on_after_storing_as_if_nothing_had_happened() {
+fn training_continues_exactly_after_loading() {
     let data = Data::new(300, 24, 70, 3);
     let (first, more) = (data.batch(), Data::new(300, 24, 70, 4));
     for loss in LOSSES {
@@ -276,7 +244,7 @@ fn learning_goes_on_after_storing_as_if_nothing_had_happened() {
 }
 
 #[test]
-fn made_up_files_are_refused() {
+fn damaged_files_are_refused() {
     let data = Data::new(50, 24, 70, 3);
     let mut oaa = Model::create(Params::default(), 70, false).unwrap();
     oaa.fit(&data.batch(), FitOptions::threads(1), &control())

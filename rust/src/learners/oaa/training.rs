@@ -7,20 +7,19 @@
 use rayon::prelude::*;
 
 use super::chunk::{Chunk, NegativeSampler};
-use super::kernels::{best, learn_softmax, scores, BestClass};
+use super::kernels::{best, learn_softmax, scores, Answer};
 use super::preparer::ExamplePreparer;
 use super::pruned::PrunedWeights;
 use super::tile::{for_groups, Tile};
 use super::{adaptive, kernels, Params};
 use crate::control::Control;
-use crate::data::{RowBuffer, Scaling};
+use crate::data::{Batch, Preparation, RowBuffer, Scaling};
 use crate::error::Result;
-use crate::file::is_score;
 use crate::linear::Loss;
-use crate::model::{Learning, Mistakes, Start};
+use crate::memory;
+use crate::model::{Learning, Mistakes};
 use crate::simd::{dispatched, LANES};
 use crate::threads::with_threads;
-use crate::{memory, record};
 
 /// Approximate number of bytes of weights in memory while the others are pruned or not yet learned,
 /// if there are more tiles than threads.
@@ -42,59 +41,6 @@ pub struct Oaa {
     pub(super) tiles: Vec<Tile>,
     /// Weights that remain after `fit` with `prune`.
     pub(super) pruned: Option<PrunedWeights>,
-}
-
-/// The best class of some tiles for an example, before it was learned.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Answer {
-    /// Score of the class; minus infinity if no class of the tiles had been seen.
-    score: f32,
-    is_right: bool,
-    /// Importance of the example.
-    importance: f32,
-}
-
-record!(Answer {
-    score: is_score,
-    is_right,
-    importance
-});
-
-impl Answer {
-    /// Bytes of a stored answer.
-    pub const BYTES: usize = 2 * size_of::<f32>() + size_of::<bool>();
-
-    /// Returns the answer for example `i` of a chunk, from the best class of each tile. Equal scores
-    /// go to the lowest class.
-    fn new(bests: &[Vec<BestClass>], chunk: &Chunk, i: usize) -> Self {
-        let unseen = BestClass {
-            score: f32::NEG_INFINITY,
-            class: u32::MAX,
-        };
-        let best = bests.iter().map(|bests| bests[i]);
-        let best = best.fold(unseen, |a, b| if b.score > a.score { b } else { a });
-        Self {
-            score: best.score,
-            is_right: chunk.labels.get(i).binary_search(&best.class).is_ok(),
-            importance: chunk.params[i].importance,
-        }
-    }
-
-    /// Returns the better of two answers for an example. Equal scores go to `self`, whose classes
-    /// come first.
-    pub fn or(self, other: Self) -> Self {
-        if other.score > self.score {
-            other
-        } else {
-            self
-        }
-    }
-
-    /// Adds the answer to the progressive loss. With label sets it is right if the class is one of
-    /// them (1 - P@1).
-    pub fn count(&self, progress: &mut Mistakes) {
-        progress.count(!self.is_right, self.importance);
-    }
 }
 
 impl Oaa {
@@ -125,13 +71,12 @@ impl Oaa {
         with_threads(n_threads, |parallel| {
             let new_chunk = || Chunk::new(self.n_classes, self.preparer.sampler.weight());
             let (mut chunk, mut next) = (new_chunk(), new_chunk());
-            let mut bests: Vec<Vec<BestClass>> = vec![Vec::new(); self.tiles.len()];
+            let mut answers: Vec<Vec<Answer>> = vec![Vec::new(); self.tiles.len()];
             let mut order = learning.order;
             let (params, tiles, preparer) = (&self.params, &mut self.tiles, &mut self.preparer);
             preparer.fill_chunk(params, learning, order, &mut chunk);
             let mut outcome = Ok(());
             while !chunk.rows.is_empty() {
-                preparer.rescale_tiles(tiles);
                 let n_slots = preparer.slots.len();
                 let n_learned = chunk.rows.len();
                 order = if outcome.is_ok() {
@@ -140,7 +85,7 @@ impl Oaa {
                     &[]
                 };
                 let mut learn =
-                    || learn_chunk(params, tiles, n_slots, &chunk, parallel, &mut bests);
+                    || learn_chunk(params, tiles, n_slots, &chunk, parallel, &mut answers);
                 let mut prepare = || preparer.fill_chunk(params, learning, order, &mut next);
                 if parallel {
                     rayon::join(learn, prepare);
@@ -149,7 +94,10 @@ impl Oaa {
                     prepare();
                 }
                 for i in 0..n_learned {
-                    on_answer(learning.progress, Answer::new(&bests, &chunk, i));
+                    let tile_answers = answers.iter().map(|answers| answers[i]);
+                    if let Some(answer) = tile_answers.reduce(Answer::or) {
+                        on_answer(learning.progress, answer);
+                    }
                 }
                 outcome = outcome.and(learning.report(n_learned));
                 std::mem::swap(&mut chunk, &mut next);
@@ -187,7 +135,7 @@ impl Oaa {
         memory::check(
             needed,
             &format!("one-against-all's weights of {new} more classes x {n_slots} features"),
-            "LdSMClassifier, RecallTreeClassifier and LOMTreeClassifier do without",
+            "use LdSMClassifier, RecallTreeClassifier or LOMTreeClassifier",
         )?;
         let mut old = std::mem::take(&mut self.tiles).into_iter();
         for mut tile in Tile::for_classes(n_classes, &self.params) {
@@ -212,49 +160,53 @@ impl Oaa {
     }
 }
 
-/// Learns a chunk, whose examples and those before have `n_slots` features. Replaces `bests`, per
-/// tile, by the best class of each example before it was learned.
+/// Learns a chunk, whose examples and those before have `n_slots` features. Replaces `answers` by
+/// the answers of each tile before an example was learned.
 fn learn_chunk(
     params: &Params,
     tiles: &mut [Tile],
     n_slots: usize,
     chunk: &Chunk,
     parallel: bool,
-    bests: &mut [Vec<BestClass>],
+    answers: &mut [Vec<Answer>],
 ) {
     let loss = params.loss.single();
-    let work = |(tile, bests): (&mut Tile, &mut Vec<BestClass>)| {
+    let work = |(tile, answers): (&mut Tile, &mut Vec<Answer>)| {
         tile.grow(n_slots);
+        if let Some(factor) = chunk.rescaling {
+            let sums = tile.average_sums.to_mut().iter_mut();
+            sums.for_each(|u| *u *= factor);
+        }
         // The vectors of other threads' tiles lie in the same cache line, and their lengths change
         // with every example. So this one is moved out until the tile is done.
-        let mut own_bests = std::mem::take(bests);
-        own_bests.clear();
+        let mut own_answers = std::mem::take(answers);
+        own_answers.clear();
         if let Some(loss) = loss {
-            learn_tile(tile, chunk, loss, params.is_adaptive(), &mut own_bests);
+            learn_tile(tile, chunk, loss, params.is_adaptive(), &mut own_answers);
         }
-        *bests = own_bests;
+        *answers = own_answers;
     };
     if parallel {
-        tiles.par_iter_mut().zip(&mut *bests).for_each(work);
+        tiles.par_iter_mut().zip(&mut *answers).for_each(work);
     } else {
-        tiles.iter_mut().zip(&mut *bests).for_each(work);
+        tiles.iter_mut().zip(&mut *answers).for_each(work);
     }
     if loss.is_none() {
-        learn_softmax(tiles, chunk, bests);
+        learn_softmax(tiles, chunk, answers);
     }
 }
 
 dispatched! {
-    /// Learns the examples of a chunk in order, and appends to `bests` the best class of each before
-    /// it was learned.
+    /// Learns the examples of a chunk in order, and appends to `answers` the answer to each before it
+    /// was learned.
     fn learn_tile(
         tile: &mut Tile,
         chunk: &Chunk,
         loss: Loss,
         is_adaptive: bool,
-        bests: &mut Vec<BestClass>,
+        answers: &mut Vec<Answer>,
     ) {
-        for_groups!(tile.groups, learn_groups(tile, chunk, loss, is_adaptive, bests));
+        for_groups!(tile.groups, learn_groups(tile, chunk, loss, is_adaptive, answers));
     }
 }
 
@@ -264,13 +216,13 @@ fn learn_groups<const G: usize>(
     chunk: &Chunk,
     loss: Loss,
     is_adaptive: bool,
-    bests: &mut Vec<BestClass>,
+    answers: &mut Vec<Answer>,
 ) {
     let mut rates = Vec::new();
     for i in 0..chunk.rows.len() {
         let example = chunk.get(i);
         let p = scores::<G>(tile, &example);
-        bests.push(best::<G>(tile, &p));
+        answers.push(best::<G>(tile, &example, &p));
         tile.mark_seen(example.labels);
         if is_adaptive {
             adaptive::learn(tile, &example, loss, &p, &mut rates);
@@ -280,24 +232,25 @@ fn learn_groups<const G: usize>(
     }
 }
 
-/// Refuses weights that do not fit into memory.
-pub(super) fn check_memory(params: &Params, start: &Start<'_>) -> Result<()> {
-    let (n_classes, preparation, rows) = (start.n_classes, start.preparation, &start.batch.rows);
-    let is_pruned = params.prune.is_some() && start.is_all;
-    // Early stopping keeps a copy of the best pass.
-    let copies = 1 + usize::from(params.early_stopping && start.is_all && params.n_passes > 1);
-    let needed = |n_columns: usize| {
-        let classes = n_classes.next_multiple_of(LANES) * Tile::n_planes(params) * copies;
-        let dense = classes
-            .saturating_mul(n_columns)
-            .saturating_mul(size_of::<f32>());
-        let most = if is_pruned {
-            MAX_DENSE_BYTES
-        } else {
-            usize::MAX
-        };
-        dense.min(most)
+/// Refuses weights of `n_classes` that do not fit into memory. `is_all` is true for `fit`.
+pub(super) fn check_memory(
+    params: &Params,
+    n_classes: usize,
+    preparation: &Preparation,
+    batch: &Batch<'_>,
+    is_all: bool,
+) -> Result<()> {
+    let is_pruned = params.prune.is_some() && is_all;
+    let most_bytes = if is_pruned {
+        MAX_DENSE_BYTES
+    } else {
+        usize::MAX
     };
+    // Early stopping keeps a copy of the best pass.
+    let copies = 1 + usize::from(params.early_stopping && is_all && params.n_passes > 1);
+    let n_lanes = n_classes.next_multiple_of(LANES);
+    let column_bytes = n_lanes * Tile::n_planes(params) * copies * size_of::<f32>();
+    let needed = |n_columns| column_bytes.saturating_mul(n_columns).min(most_bytes);
     let mut n_columns = preparation.width();
     if memory::fits(needed(n_columns)) {
         return Ok(());
@@ -305,8 +258,8 @@ pub(super) fn check_memory(params: &Params, start: &Start<'_>) -> Result<()> {
     if preparation.scaling() != Scaling::Standard {
         // Only columns that occur have weights.
         let (mut row, mut seen) = (RowBuffer::default(), vec![false; n_columns]);
-        for i in start.batch.present() {
-            preparation.read(rows, i as usize, &mut row);
+        for i in batch.present() {
+            preparation.read(&batch.rows, i as usize, &mut row);
             row.columns
                 .iter()
                 .for_each(|&column| seen[column as usize] = true);
@@ -314,7 +267,7 @@ pub(super) fn check_memory(params: &Params, start: &Start<'_>) -> Result<()> {
         n_columns = seen.into_iter().filter(|&is_seen| is_seen).count();
     }
     let what = format!("one-against-all's weights of {n_classes} classes x {n_columns} features");
-    let instead = "prune= holds few of them, n_bits= hashes features into fewer, and \
-                   LdSMClassifier, RecallTreeClassifier and LOMTreeClassifier do without";
+    let instead = "set prune= to keep few of them or n_bits= to hash features into fewer, or use \
+                   LdSMClassifier, RecallTreeClassifier or LOMTreeClassifier";
     memory::check(needed(n_columns), &what, instead)
 }

@@ -1,5 +1,5 @@
-//! What holds of trees that have learned random streams, with weights, against what a slow
-//! reference sees of each example.
+//! Properties of trees trained on random weighted streams, compared with a slow reference that
+//! follows each example.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,8 @@ use crate::data::{Preparation, Rows, Scaling, Values};
 use crate::linear::{Optimizer, PathExample};
 use crate::tree::NodeId;
 
-/// The tree after each example, one of weight `weight(i)`, with the weight of all so far.
+/// Learns the examples with weights `weight(i)`, and calls `after` with the tree, the number of the
+/// example and the weight of all so far.
 fn learn_each(
     mut tree: LomTree,
     values: &[f32],
@@ -36,19 +37,19 @@ fn learn_each(
     Ok(())
 }
 
-/// Weights that add up without rounding; the examples are all alike, differ a little, or some
-/// of them outweigh all before.
-fn weight_of(kind: usize, i: usize) -> f32 {
+/// Returns a weight that adds up without rounding. The weights of a kind are all 1, differ a little,
+/// or some of them exceed the sum of all before.
+fn example_weight(kind: usize, i: usize) -> f32 {
     let weights = [[1.0; 4], [0.5, 2.0, 1.0, 3.25], [1.0, 64.0, 0.25, 1024.0]];
     weights[kind][i % 4]
 }
 
-/// What is known of the examples that one internal node sent on, by looking from outside.
+/// Examples that an internal node routed, as observed from outside.
 #[derive(Debug, Clone, Default)]
 struct Seen {
     children: [Option<NodeId>; 2],
     recycled: u32,
-    /// Label, whether it went right, weight.
+    /// Label, true if it went right, weight.
     examples: Vec<(u32, bool, f64)>,
     lost_a_child: bool,
 }
@@ -99,7 +100,7 @@ impl Witness {
         }
     }
 
-    /// J, beta and alpha by their definitions.
+    /// Returns J, beta and alpha by their definitions, if no child was removed.
     fn split(&self, id: NodeId) -> Option<[f64; 3]> {
         let seen = &self.nodes[&id];
         let weight = |which: &dyn Fn(u32, bool) -> bool| -> f64 {
@@ -129,7 +130,7 @@ proptest! {
         (values, labels) in streams(), kind in 0usize..3, budget in 0u32..20, resistance in 1u8..6
     ) {
         let params = Params { nodes_per_class: f64::from(budget) / 63.0, swap_resistance: f64::from(resistance), ..params() };
-        learn_each(empty(&params, 64), &values, &labels, |i| weight_of(kind, i), |tree, _, total| {
+        learn_each(empty(&params, 64), &values, &labels, |i| example_weight(kind, i), |tree, _, total| {
             prop_assert_eq!(tree.arena.check(tree.regressors.len()), Ok(()));
             prop_assert!(tree.arena.n_internal <= budget);
             if resistance >= 4 {
@@ -139,17 +140,17 @@ proptest! {
         })?;
     }
 
-    /// J, beta and alpha are those of the examples that the node's router sent on; they are
-    /// NaN where Swap made that unknown, and there alone.
+    /// J, beta and alpha describe the examples that the node's router routed, and are NaN only where
+    /// Swap removed a child.
     #[test]
-    fn the_report_shows_the_splits_as_they_were_made(
+    fn report_agrees_with_the_observed_splits(
         (values, labels) in streams(), kind in 0usize..3, budget in 1u32..20, resistance in 1u8..6
     ) {
         let params = Params { nodes_per_class: f64::from(budget) / 63.0, swap_resistance: f64::from(resistance), ..params() };
         let mut witness = Witness::default();
         let n = labels.len();
-        learn_each(empty(&params, 64), &values, &labels, |i| weight_of(kind, i), |tree, i, total| {
-            witness.observe(tree, labels[i], f64::from(weight_of(kind, i)));
+        learn_each(empty(&params, 64), &values, &labels, |i| example_weight(kind, i), |tree, i, total| {
+            witness.observe(tree, labels[i], f64::from(example_weight(kind, i)));
             if i % 16 != 0 && i + 1 != n {
                 return Ok(());
             }
@@ -173,7 +174,7 @@ proptest! {
         })?;
     }
 
-    /// Lemmas 1 and 2 of the paper hold for every split there can be.
+    /// Lemmas 1 and 2 of the paper hold for any split.
     #[test]
     fn lemmas_hold(sides in prop::collection::vec((0u8..50, 0u8..50), 1..20)) {
         let sides = sides.iter().map(|&(l, r)| (f64::from(l), f64::from(r)));
@@ -189,20 +190,20 @@ proptest! {
 }
 
 #[test]
-fn a_pure_and_balanced_split_has_objective_one() {
+fn pure_and_balanced_split_has_objective_one() {
     let sides = [(5.0, 0.0), (0.0, 3.0), (0.0, 2.0)];
     assert_eq!(split_quality(&sides), [1.0, 0.5, 0.0]);
 }
 
-/// Split threshold, smoothing, decay and rate are counted in examples. Scaled with the weights
-/// they give the same tree: nothing else that is learned depends on an absolute scale (only what
-/// Swap does: the 1 of Eq. 2 and the floors of line 14 are examples, too).
+/// Split threshold, smoothing, decay and learning rate are in units of examples. If they are scaled
+/// with the weights, the tree is the same: nothing else depends on the unit of weights, except
+/// Swap (the 1 in Eq. 2 and the floors of line 14).
 #[test]
-fn only_what_is_counted_in_examples_depends_on_the_scale_of_weights() {
+fn tree_depends_on_the_unit_of_weights_only_by_its_parameters() {
     let (values, labels) = drifting(700);
     for optimizer in [Optimizer::Pn, Optimizer::Nag] {
         let learned = |scale: f64| {
-            // "nag" divides its steps by a root of sums.
+            // "nag" divides its steps by a square root of sums.
             let is_nag = optimizer == Optimizer::Nag;
             let params = Params {
                 optimizer,
@@ -221,7 +222,7 @@ fn only_what_is_counted_in_examples_depends_on_the_scale_of_weights() {
                 tree,
                 &values,
                 &labels,
-                |i| weight_of(1, i) * scale as f32,
+                |i| example_weight(1, i) * scale as f32,
                 |tree, i, _| {
                     if i + 1 == labels.len() {
                         frozen = Some(FrozenTree::new(tree, &Control::new(0)).unwrap().leaves);
@@ -247,7 +248,8 @@ fn only_what_is_counted_in_examples_depends_on_the_scale_of_weights() {
     }
 }
 
-/// Labels that come for a while and never again, so that leaves starve.
+/// Returns examples whose labels come for a while and never again, so that leaves get no more
+/// examples.
 fn drifting(n: usize) -> (Vec<f32>, Vec<u32>) {
     let labels: Vec<u32> = (0..n as u32).map(|i| (i * i % 7 + i / 64) % 64).collect();
     let value = |i: usize| {
@@ -256,9 +258,9 @@ fn drifting(n: usize) -> (Vec<f32>, Vec<u32>) {
     ((0..n * WIDTH).map(value).collect(), labels)
 }
 
-/// Where no label leans more to the left than the average an example goes right (line 16).
+/// If the means of the label and of all examples are equal, the example goes right (line 16).
 #[test]
-fn a_tie_goes_right() {
+fn equal_means_send_the_example_right() {
     let mut after = Vec::new();
     let values = [1.0; 2 * WIDTH];
     learn_each(

@@ -1,4 +1,4 @@
-//! The shares of labels at leaves, against the definition followed node by node.
+//! The shares of labels at leaves, compared with their recursive definition.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use super::super::predict::best_first;
 use super::*;
 use crate::tree::NodeId;
 
-/// Labels at a leaf, at most; a node of more labels than the second leans on nobody.
+/// Most labels at a leaf, and most labels of a node that is smoothed.
 const MOST: (usize, usize) = (64, 16);
 
-/// The shares at a node, by label.
+/// Returns the shares at a node, by label.
 fn expected(tree: &LomTree, id: NodeId) -> BTreeMap<u32, f32> {
     let node = tree.arena.node(id);
     let own: BTreeMap<u32, f64> = node.label_arrivals().collect();
@@ -29,8 +29,8 @@ fn expected(tree: &LomTree, id: NodeId) -> BTreeMap<u32, f32> {
     let mut shares: BTreeMap<u32, f32> = labels
         .map(|label| {
             let count = own.get(label).copied().unwrap_or(0.0);
-            let of_parent = f64::from(above.get(label).copied().unwrap_or(0.0));
-            (*label, ((count + smoothing * of_parent) / all) as f32)
+            let parent_share = f64::from(above.get(label).copied().unwrap_or(0.0));
+            (*label, ((count + smoothing * parent_share) / all) as f32)
         })
         .collect();
     if let Some(highest) = shares.get(&node.majority).copied() {
@@ -49,9 +49,10 @@ fn expected(tree: &LomTree, id: NodeId) -> BTreeMap<u32, f32> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// To the bit, at leaves of few and of many labels, below nodes of few and of many.
+    /// Shares agree to the bit, at leaves with few and with many labels, below nodes with few and with
+    /// many.
     #[test]
-    fn shares_are_those_of_the_definition(
+    fn shares_agree_with_the_definition(
         labels in prop::collection::vec(0u32..150, 1..600),
         noise in prop::collection::vec(-8i8..8, WIDTH * 600),
         split_threshold in 1u32..60,

@@ -1,12 +1,12 @@
-//! The structure alone, without examples: when leaves split, Lemma 3, every case of Swap.
+//! The structure without examples: conditions for splits, Lemma 3, all cases of Swap.
 
 use super::super::node::{Arena, Node};
 use super::super::*;
 use super::{empty, most_recycled, params};
 use crate::tree::NodeId;
 
-/// Lemma 3 at its limit: whatever routers may do. Here all examples, each of another label, go
-/// right, so that the left leaf is recycled again and again.
+/// Lemma 3 holds for any routers. Here all examples, each with a new label, go right, so the left
+/// leaf is recycled over and over.
 #[test]
 fn lemma_3_holds_against_an_adversary() {
     type Weight = fn(i32) -> f64;
@@ -73,9 +73,9 @@ fn lemma_3_holds_against_an_adversary() {
     }
 }
 
-/// The parameters that bound growth: T, and the threshold that doubles every two levels.
+/// Growth is bounded by T and by the threshold, which doubles every two levels.
 #[test]
-fn the_split_threshold_doubles_every_two_levels() {
+fn split_threshold_doubles_every_two_levels() {
     let grown = Params {
         nodes_per_class: 2.5,
         split_threshold: 4.0,
@@ -113,14 +113,14 @@ fn the_split_threshold_doubles_every_two_levels() {
     let mut tree = empty(&hard, 64);
     tree.arena.node_mut(NodeId(0)).count(1, 100.0);
     assert!(!tree.may_split(NodeId(0), 50));
-    // At the threshold itself a leaf splits, as at the second label where it is 1.
+    // A leaf splits exactly at the threshold: with 1, at the second label.
     tree.arena.node_mut(NodeId(0)).count(2, 4.0);
     assert!(tree.may_split(NodeId(0), 50));
 }
 
-/// Eq. 2 where the budget is used up: C_j - max l > R_S (C_r + 1), and not where they are equal.
+/// Without budget a leaf splits if C_j - max l > R_S (C_r + 1) (Eq. 2), but not if they are equal.
 #[test]
-fn without_budget_a_leaf_splits_by_equation_2() {
+fn equation_2_decides_splits_without_budget() {
     for (size, may_swap) in [(13.0, false), (14.0, true)] {
         let mut tree = empty(
             &Params {
@@ -140,7 +140,7 @@ fn without_budget_a_leaf_splits_by_equation_2() {
 }
 
 #[test]
-fn the_report_of_a_tree_grown_by_hand() {
+fn report_of_a_tree_grown_by_hand() {
     let mut tree = empty(&params(), 8);
     let root = tree.arena.root;
     for (label, n) in [(5, 2.0), (3, 2.0), (1, 1.0)] {
@@ -151,7 +151,7 @@ fn the_report_of_a_tree_grown_by_hand() {
     assert_eq!(
         fresh,
         [3, 5, 5],
-        "children that saw nothing predict what their parent did"
+        "new children predict the label of their parent"
     );
     let [left, right] = [NodeId(1), NodeId(2)];
     for (leaf, label, n) in [(left, 5, 1.0), (left, 3, 1.0), (right, 6, 3.0)] {
@@ -161,7 +161,7 @@ fn the_report_of_a_tree_grown_by_hand() {
     }
     let report = tree.node_report(10.0);
     let column = |name: &str| report.get::<f64>(name).unwrap();
-    // Of the labels 3, 5 and 6, at the root as often, the lowest; of those at a leaf the first.
+    // The root has the labels 3, 5 and 6 equally often and reports the lowest, a leaf its first one.
     assert_eq!(report.get::<u32>("label").unwrap(), [3, 5, 6]);
     assert_eq!(report.get::<u32>("n_labels").unwrap(), [4, 2, 1]);
     assert_eq!(column("n_examples"), [10.0, 2.0, 3.0]);
@@ -175,14 +175,14 @@ fn the_report_of_a_tree_grown_by_hand() {
             "{entropy} not {expected}"
         );
     }
-    // All of label 6 went right, all of the others left.
+    // Label 6 went right, the others left.
     for (name, expected) in [("objective", 0.96), ("balance", 0.6), ("purity", 0.0)] {
         assert!((column(name)[0] - expected).abs() < 1e-12, "{name}");
     }
 }
 
 #[test]
-fn a_structure_that_does_not_fit_together_is_refused() {
+fn inconsistent_structures_are_refused() {
     type Damage = fn(&mut Arena);
     let damages: [(&str, Damage); 8] = [
         ("the root has a parent or is out of range", |a| {
@@ -217,8 +217,8 @@ fn a_structure_that_does_not_fit_together_is_refused() {
     }
 }
 
-/// A tree grown by hand: `sizes` of its leaves from left to right below the
-/// shape ((a b) (c d)), or (a b) of two.
+/// Returns a tree with the shape ((a b) (c d)), or (a b), whose leaves have these `sizes` from left
+/// to right.
 fn grown(sizes: &[f64]) -> Arena {
     let mut arena = Arena::new();
     arena.split(arena.root, 0);
@@ -256,26 +256,26 @@ fn swap_in_the_middle_of_the_tree() {
     assert_eq!(arena.check(3), Ok(()));
 }
 
-/// The sizes of the leaves, the leaf that asks, the root then, and some nodes with their children.
+/// Cases: sizes of the leaves, the leaf that splits, the new root, and some nodes with their children.
 #[test]
-fn swap_in_the_cases_that_the_paper_leaves_open() {
+fn swap_in_cases_that_the_paper_leaves_open() {
     type Children = (u32, [u32; 2]);
     let cases: [(&[f64], u32, u32, &[Children]); 4] = [
-        // The smallest leaf is the sibling of the one that asks.
+        // The smallest leaf is the sibling of the one that splits.
         (&[1.0, 20.0, 30.0, 40.0], 4, 0, &[(0, [4, 2])]),
-        // It hangs from the root: the sibling is the new root.
+        // Its parent is the root: the sibling becomes the root.
         (&[1.0, 20.0], 2, 2, &[(2, [1, 0])]),
-        // The same where the leaf that asks is below the sibling, which has been split.
+        // The leaf that splits is below the sibling, which is an internal node.
         (&[1.0, 20.0], 4, 2, &[(2, [3, 4]), (4, [1, 0])]),
-        // Of equal leaves the rightmost.
+        // The rightmost of equal leaves is the smallest.
         (&[50.0, 5.0, 5.0, 5.0], 3, 0, &[(3, [6, 2])]),
     ];
-    for (sizes, asking, root, expected) in cases {
+    for (sizes, splitting, root, expected) in cases {
         let mut arena = grown(sizes);
-        if asking as usize >= arena.nodes.len() {
+        if splitting as usize >= arena.nodes.len() {
             arena.split(NodeId(2), 1);
         }
-        arena.swap(NodeId(asking));
+        arena.swap(NodeId(splitting));
         assert_eq!(arena.root, NodeId(root));
         for &(node, children) in expected {
             let Node { left, right, .. } = arena.node(NodeId(node));

@@ -1,39 +1,11 @@
-//! What users rely on: weights of examples, memory, averages, refusals, stopping.
+//! Behavior that users rely on: weights of examples, memory, averages, refused input, stopping.
 
 use crate::params::Params as _;
 
 use super::*;
 
 #[test]
-fn a_weight_of_two_is_twice_a_weight_of_one() {
-    let rows = Rows::dense(Values::F32(&[1.0, -0.5, 1.0, -0.5]), 2, 2, false).unwrap();
-    let once = Rows::dense(Values::F32(&[1.0, -0.5]), 1, 2, false).unwrap();
-    for loss in [
-        OaaLoss::Squared,
-        OaaLoss::SquaredHinge,
-        OaaLoss::Hinge,
-        OaaLoss::Logistic,
-    ] {
-        let params = Params {
-            scale_weights: false,
-            ..params(loss, Optimizer::Pn)
-        };
-        let mut twice = Model::create(params.clone(), 3, false).unwrap();
-        let labels = Targets::One(Labels::new(&[1, 1], 3).unwrap());
-        let batch = Batch::new(rows, labels, None).unwrap();
-        twice.partial_fit(&batch, 1, &control()).unwrap();
-        let mut heavy = Model::create(params, 3, false).unwrap();
-        let labels = Targets::One(Labels::new(&[1], 3).unwrap());
-        let batch = Batch::new(once, labels, Some(Values::F32(&[2.0]))).unwrap();
-        heavy.partial_fit(&batch, 1, &control()).unwrap();
-        let a = last_scores(&twice, &once);
-        let b = last_scores(&heavy, &once);
-        assert!((a[1] - b[1]).abs() < 1e-5, "{loss:?}: {a:?} {b:?}");
-    }
-}
-
-#[test]
-fn a_row_of_weight_zero_is_as_good_as_not_there() {
+fn rows_of_weight_zero_are_ignored() {
     let (x, y) = ([1.0, -0.5, 3.0, 9.0, -1.0, 0.5, 0.3, 2.0], [0, 1, 2, 1]);
     let rows = Rows::dense(Values::F32(&x), 4, 2, false).unwrap();
     let targets = Targets::One(Labels::new(&y, 3).unwrap());
@@ -72,13 +44,13 @@ fn memory_grows_with_the_features_seen() {
     let batch = Batch::new(rows, data.labels(), None).unwrap();
     oaa.partial_fit(&batch, 1, &control()).unwrap();
     let learner = learner(&oaa);
-    // All but column 7, and the constant.
+    // All columns but number 7, and the constant.
     assert_eq!(learner.preparer.slots.len(), 24);
     assert_eq!(
         learner.tiles.iter().map(|t| t.weights.len()).sum::<usize>(),
         24 * (64 + 16)
     );
-    // A column that was not learned is as good as not there.
+    // Columns that were not learned are ignored.
     let (starts, columns) = (Indices::I32(&[0, 1, 1]), Indices::I32(&[700_001]));
     let rows = Rows::csr(starts, columns, Values::F32(&[3.0]), 2_400_000, false).unwrap();
     let scores = all_scores(&oaa, &rows, 1);
@@ -86,7 +58,7 @@ fn memory_grows_with_the_features_seen() {
 }
 
 #[test]
-fn averages_agree_with_their_definition_however_long_the_stream() {
+fn averages_of_long_streams_agree_with_the_definition() {
     let mut random = Pcg64Mcg::seed_from_u64(6);
     let (mut counts, mut w, mut u, mut slow) =
         (PolynomialAverage::default(), 0.0f32, 0.0f32, 0.0f64);
@@ -111,7 +83,7 @@ fn averages_agree_with_their_definition_however_long_the_stream() {
 }
 
 #[test]
-fn classes_never_seen_are_never_predicted() {
+fn unseen_classes_are_never_predicted() {
     let data = Data::new(100, 24, 70, 7);
     let mut oaa = Model::create(Params::default(), 70, false).unwrap();
     oaa.fit(&data.batch(), FitOptions::threads(1), &control())
@@ -136,7 +108,7 @@ fn classes_never_seen_are_never_predicted() {
 }
 
 #[test]
-fn what_is_refused_changes_nothing_and_a_stop_keeps_what_was_learned() {
+fn refused_input_changes_nothing_and_a_stop_keeps_the_model() {
     let data = Data::new(600, 24, 40, 11);
     let mut oaa = Model::create(Params::default(), 40, false).unwrap();
     let rows = data.rows();
@@ -158,7 +130,7 @@ fn what_is_refused_changes_nothing_and_a_stop_keeps_what_was_learned() {
         oaa.fit(&sets, FitOptions::threads(1), &control()),
         Err(Error::Data(_))
     ));
-    // To start anew with other columns is no mistake.
+    // fit may start again with other columns.
     let mut other = oaa.clone();
     other
         .fit(&narrow.batch(), FitOptions::threads(1), &control())
@@ -218,7 +190,7 @@ fn parameters_are_checked_and_stored() {
 }
 
 #[test]
-fn early_stopping_goes_back_to_the_best_pass() {
+fn early_stopping_returns_to_the_best_pass() {
     let data = Data::new(400, 24, 30, 13);
     for multilabel in [false, true] {
         let params = Params {

@@ -1,4 +1,4 @@
-//! Single numbers: rates, first weights, ties, averages, samples, files that somebody made up.
+//! Single numbers: learning rates, initial weights, ties, samples, damaged files.
 
 use super::super::chunk::NegativeSampler;
 use super::*;
@@ -13,9 +13,9 @@ fn one_label(labels: &[u32], n_classes: usize) -> Targets<'_> {
 }
 
 #[test]
-fn rates_fall_with_the_passes_of_fit() {
-    // The score of class 1 after each pass over one example: the hinge is far from satisfied, so
-    // that each step moves the score by the rate.
+fn learning_rates_fall_with_the_passes_of_fit() {
+    // The score of class 1 after each pass over one example. The hinge loss stays large, so each
+    // step moves the score by the learning rate.
     for n_passes in 1..=3u32 {
         let params = Params {
             learning_rate: Some(0.01),
@@ -38,7 +38,7 @@ fn rates_fall_with_the_passes_of_fit() {
 }
 
 #[test]
-fn hinge_losses_start_satisfied_with_other_classes() {
+fn hinge_losses_start_at_zero_for_other_classes() {
     for (loss, optimizer, expected) in [
         (OaaLoss::SquaredHinge, Optimizer::Pn, -1.0),
         (OaaLoss::Hinge, Optimizer::Pn, -1.0),
@@ -50,60 +50,21 @@ fn hinge_losses_start_satisfied_with_other_classes() {
 }
 
 #[test]
-fn the_first_of_equal_classes_is_the_answer() {
-    // In one tile side by side and in the same lane, and in another tile.
+fn lowest_of_equal_classes_is_predicted() {
+    // Equal classes are neighbors in one tile, in the same lane, and in different tiles.
     let labels = [3, 5, 19, 70, 3, 5, 19, 70, 3];
     let sets = LabelSets::new(Indices::I32(&[0, 4, 8, 9]), Indices::I32(&labels), 150);
     let batch = Batch::new(rows(&[1.0; 3], 3), Targets::Sets(sets.unwrap()), None).unwrap();
     for loss in [OaaLoss::SquaredHinge, OaaLoss::Softmax] {
         let mut oaa = Model::create(params(loss, Optimizer::Pn), 150, true).unwrap();
         oaa.partial_fit(&batch, 1, &control()).unwrap();
-        // There is no answer before a class has been seen.
+        // Nothing is predicted before a class has been seen.
         assert_eq!(oaa.progressive_loss(), Some(1.0 / 3.0), "{loss:?}");
     }
 }
 
 #[test]
-fn averages_are_those_of_the_weights_after_each_example() {
-    let data = Data::new(60, 24, 20, 14);
-    let params = Params {
-        scaling: Scaling::None,
-        ..params(OaaLoss::Logistic, Optimizer::Pn)
-    };
-    let mut oaa = Model::create(params, 20, false).unwrap();
-    // Every column first, so that weights keep their places.
-    let all: Vec<f32> = vec![0.1; 24];
-    let batch = Batch::new(rows(&all, 1), one_label(&[0], 20), None).unwrap();
-    oaa.partial_fit(&batch, 1, &control()).unwrap();
-    let mut average: Vec<f64> = widened(&learner(&oaa).tiles[0].weights);
-    for i in 0..60 {
-        let span = data.starts[i] as usize..data.starts[i + 1] as usize;
-        let starts = [0, span.len() as i32];
-        let (columns, values) = (&data.columns[span.clone()], &data.values[span]);
-        let (starts, columns) = (Indices::I32(&starts), Indices::I32(columns));
-        let row = Rows::csr(starts, columns, Values::F32(values), 24, false).unwrap();
-        let batch = Batch::new(row, one_label(&data.labels[i..=i], 20), None).unwrap();
-        oaa.partial_fit(&batch, 1, &control()).unwrap();
-        let share = (AVERAGING_POWER + 1.0) / (i as f64 + 2.0 + AVERAGING_POWER);
-        for (a, w) in average
-            .iter_mut()
-            .zip(widened(&learner(&oaa).tiles[0].weights))
-        {
-            *a += share * (w - *a);
-        }
-    }
-    let frozen = learner(&oaa).freeze(&control()).unwrap().unwrap();
-    for (got, expected) in widened(&frozen[0]).into_iter().zip(average) {
-        assert!((got - expected).abs() < 1e-4, "{got} {expected}");
-    }
-}
-
-fn widened(weights: &[f32]) -> Vec<f64> {
-    weights.iter().map(|&w| f64::from(w)).collect()
-}
-
-#[test]
-fn negatives_are_other_classes_and_all_of_them_in_turn() {
+fn sampled_negatives_cycle_through_all_other_classes() {
     let mut sampler = NegativeSampler::new(Some(3), 12, 5);
     let (mut drawn, mut counts) = (Vec::new(), [0; 12]);
     for i in 0..1200 {
@@ -117,7 +78,7 @@ fn negatives_are_other_classes_and_all_of_them_in_turn() {
         "{counts:?}"
     );
     assert_eq!(sampler.weight(), Some(4.0));
-    // Nothing to draw where labels leave nothing, or where all are learned anyway.
+    // Nothing is sampled if no class is left, or if all classes are learned.
     sampler.draw(&(0..12).collect::<Vec<u32>>(), &mut drawn);
     assert!(drawn.is_empty());
     for n in [None, Some(12), Some(13)] {
@@ -128,9 +89,8 @@ fn negatives_are_other_classes_and_all_of_them_in_turn() {
 }
 
 #[test]
-fn a_negative_drawn_counts_for_those_left_out() {
-    // Of 3 classes 1 of the 2 wrong ones is learned, with weight 3; the example is the constant
-    // alone.
+fn sampled_negative_counts_for_all_negatives() {
+    // One of the 2 wrong classes is learned, with weight 3. The example has only the constant.
     let params = Params {
         learning_rate: Some(1e-4),
         n_negatives: Some(1),
@@ -145,7 +105,7 @@ fn a_negative_drawn_counts_for_those_left_out() {
 }
 
 #[test]
-fn nag_clamps_to_the_labels_and_knows_classes_it_has_not_seen() {
+fn nag_clamps_scores_and_scores_unseen_classes() {
     let params = Params {
         scale_weights: false,
         ..params(OaaLoss::Squared, Optimizer::Nag)
@@ -170,14 +130,14 @@ fn nag_clamps_to_the_labels_and_knows_classes_it_has_not_seen() {
         .predict_topk(&Query::new(&both, 1, &control()), 3)
         .unwrap();
     assert_eq!(best, (vec![1, 0, 2], vec![1.0, -1.0, -1.0]));
-    // Clamped it is right to the bit, so there is nothing to learn.
+    // The clamped score equals the target, so there is nothing to learn.
     let batch = Batch::new(both, one_label(&[1], 3), None).unwrap();
     oaa.partial_fit(&batch, 1, &control()).unwrap();
     assert_eq!(learner(&oaa).tiles[0].weights, tile.weights);
 }
 
 #[test]
-fn an_example_of_any_importance_does_not_overshoot() {
+fn examples_of_any_importance_do_not_overshoot() {
     for loss in [OaaLoss::Softmax, OaaLoss::SquaredHinge, OaaLoss::Hinge] {
         let params = Params {
             scaling: Scaling::None,
@@ -204,7 +164,7 @@ fn an_example_of_any_importance_does_not_overshoot() {
 }
 
 #[test]
-fn the_span_of_nag_has_only_labels_that_were_there() {
+fn span_of_nag_contains_only_seen_labels() {
     for (starts, labels, low, high) in [
         ([0, 0], &[][..], -1.0, 0.0),
         ([0, 1], &[1][..], -1.0, 1.0),
@@ -266,7 +226,7 @@ fn state_of_another_optimizer_or_width_is_refused() {
         assert_eq!(with_span(Some([-1.0, 1.0])).is_ok(), is_nag);
         assert_eq!(with_span(None).is_ok(), !is_nag);
         assert!(with_span(Some([1.0, -1.0])).is_err());
-        // Any place in the order of the classes is one.
+        // Positions beyond the number of classes wrap around.
         let far_on = |member: &mut Bundle| {
             member.take_meta::<u64>("sampler_position").unwrap();
             member.put_meta("sampler_position", &u64::MAX);

@@ -1,12 +1,12 @@
-//! Classes added to a model that has learned.
+//! Classes added to a trained model.
 
 use super::*;
 
-/// So many classes there are with each batch.
+/// Number of classes at each batch.
 const LIMITS: [usize; 6] = [3, 10, 20, 45, 100, 130];
 
 impl Data {
-    /// Rows `from..to`, over `n_classes`.
+    /// Returns rows `from..to`, over `n_classes`.
     fn part(&self, from: usize, to: usize, n_classes: usize) -> Self {
         let cut = |starts: &[i32], from: usize, to: usize| -> Vec<i32> {
             starts[from..=to]
@@ -30,7 +30,7 @@ impl Data {
     }
 }
 
-/// Batches whose labels are below each of `limits`.
+/// Returns a batch for each of `limits`, with labels below it.
 fn batches(limits: &[usize]) -> Vec<Data> {
     let n_classes = limits[limits.len() - 1];
     let all = Data::new(60 * limits.len(), 24, n_classes + 1, 3);
@@ -54,8 +54,8 @@ fn batches(limits: &[usize]) -> Vec<Data> {
     parts.collect()
 }
 
-/// Learns the batches one after the other, of `n_classes` from the beginning on, or of more with
-/// each; `between` is done in between.
+/// Learns the batches in order, with `n_classes` from the start or with those of each batch. Calls
+/// `between` after each batch.
 fn learned(
     params: &Params,
     batches: &[Data],
@@ -86,7 +86,7 @@ fn reloaded(model: &Model) -> Model {
 const OPTIMIZERS: [Optimizer; 2] = [Optimizer::Pn, Optimizer::Nag];
 
 #[test]
-fn new_classes_are_what_they_would_be_had_they_been_known() {
+fn new_classes_equal_classes_known_from_the_start() {
     let batches = batches(&LIMITS);
     let rows = batches[5].rows();
     let params = Params {
@@ -100,8 +100,8 @@ fn new_classes_are_what_they_would_be_had_they_been_known() {
 }
 
 #[test]
-fn grown_models_go_on_out_of_a_file_and_on_any_number_of_threads() {
-    // Past 16, 64 and 128, too, where tiles are full.
+fn grown_models_do_not_depend_on_files_and_threads() {
+    // Tiles are full at 16, 64 and 128 classes.
     for limits in [&LIMITS[..], &[16, 64, 128, 129]] {
         let batches = batches(limits);
         for optimizer in OPTIMIZERS {
@@ -128,7 +128,7 @@ fn grown_models_go_on_out_of_a_file_and_on_any_number_of_threads() {
     }
 }
 
-/// Tiles of 64 classes stay where they are.
+/// Tiles of 64 classes stay at their addresses.
 #[test]
 fn full_tiles_are_not_copied() {
     let batches = batches(&[100, 120, 140]);

@@ -1,10 +1,10 @@
-//! Weights that are pruned: the same as without, less those below the threshold.
+//! Pruning, which drops exactly the weights below the threshold, and training by blocks of classes.
 
 use super::*;
 use crate::learners::oaa::class_blocks::{self, ClassBlock};
 use crate::model::{Member, Mistakes, OnlineParams, Start};
 
-/// All weights but zeros are above it.
+/// A threshold below all weights that are not zero.
 const TINY: f64 = 1e-37;
 
 pub(super) fn fitted(params: &Params, batch: &Batch<'_>, n_threads: usize) -> Model {
@@ -24,21 +24,20 @@ pub(super) fn with_prune(params: &Params, prune: f64) -> Params {
 }
 
 pub(super) fn all_params() -> Vec<Params> {
-    let of = |loss, optimizer| params(loss, optimizer);
     vec![
-        of(OaaLoss::SquaredHinge, Optimizer::Pn),
-        of(OaaLoss::Squared, Optimizer::Nag),
-        of(OaaLoss::Logistic, Optimizer::Pn),
-        of(OaaLoss::Hinge, Optimizer::Pn),
+        params(OaaLoss::SquaredHinge, Optimizer::Pn),
+        params(OaaLoss::Squared, Optimizer::Nag),
+        params(OaaLoss::Logistic, Optimizer::Pn),
+        params(OaaLoss::Hinge, Optimizer::Pn),
         Params {
             n_negatives: Some(5),
-            ..of(OaaLoss::SquaredHinge, Optimizer::Pn)
+            ..params(OaaLoss::SquaredHinge, Optimizer::Pn)
         },
     ]
 }
 
 #[test]
-fn without_a_real_threshold_everything_is_as_without_pruning() {
+fn tiny_threshold_changes_nothing() {
     let data = Data::new(300, 24, 150, 3);
     let weights = Some(Values::F32(&data.weights));
     let weighted = Batch::new(data.rows(), data.labels(), weights).unwrap();
@@ -60,7 +59,7 @@ fn without_a_real_threshold_everything_is_as_without_pruning() {
 }
 
 #[test]
-fn how_many_tiles_learn_at_a_time_makes_no_difference() {
+fn number_of_tiles_in_memory_does_not_change_the_model() {
     let data = Data::new(200, 24, 150, 4);
     let batch = data.batch();
     for params in all_params() {
@@ -119,7 +118,7 @@ fn weights_below_the_threshold_are_dropped() {
 }
 
 #[test]
-fn pruned_models_are_stored_and_do_not_learn_on() {
+fn pruned_models_can_be_stored_but_not_trained_further() {
     let data = Data::new(300, 24, 70, 6);
     let params = with_prune(&params(OaaLoss::SquaredHinge, Optimizer::Pn), 0.02);
     let mut model = fitted(&params, &data.batch(), 1);
@@ -162,7 +161,7 @@ fn pruned_models_are_stored_and_do_not_learn_on() {
 }
 
 #[test]
-fn what_pruning_excludes_is_refused() {
+fn parameters_that_exclude_pruning_are_refused() {
     let base = with_prune(&params(OaaLoss::SquaredHinge, Optimizer::Pn), 0.1);
     let softmax = Params {
         loss: OaaLoss::Softmax,
@@ -188,7 +187,7 @@ fn joined(params: &Params, batch: &Batch<'_>, n_blocks: usize) -> Model {
         .map(|number| {
             let block = (number, n_blocks);
             let learned = ClassBlock::train(params, is_sets, batch, block, 1, &control()).unwrap();
-            // As bytes, as it is sent.
+            // Blocks are sent as bytes.
             let bytes = learned.to_bundle().to_bytes().unwrap();
             assert!(learned.n_bytes() <= bytes.len());
             ClassBlock::from_bundle(Bundle::from_bytes(&bytes).unwrap()).unwrap()
@@ -198,7 +197,7 @@ fn joined(params: &Params, batch: &Batch<'_>, n_blocks: usize) -> Model {
 }
 
 #[test]
-fn blocks_make_the_model_of_all_classes() {
+fn blocks_join_to_the_model_of_all_classes() {
     let data = Data::new(300, 24, 150, 3);
     let weights = Some(Values::F32(&data.weights));
     let weighted = Batch::new(data.rows(), data.labels(), weights).unwrap();
@@ -216,7 +215,7 @@ fn blocks_make_the_model_of_all_classes() {
 }
 
 #[test]
-fn what_couples_classes_is_refused() {
+fn parameters_that_couple_classes_are_refused() {
     let data = Data::new(30, 24, 150, 3);
     let train = |params: &Params, block| {
         ClassBlock::train(params, false, &data.batch(), block, 1, &control())
@@ -231,11 +230,11 @@ fn what_couples_classes_is_refused() {
     let error = train(&stopping, (0, 2)).unwrap_err();
     assert!(error.to_string().contains("early_stopping"), "{error}");
     let error = train(&Params::default(), (0, 4)).unwrap_err();
-    assert!(error.to_string().contains("make 3 at most"), "{error}");
+    assert!(error.to_string().contains("at most 3 blocks"), "{error}");
 }
 
 #[test]
-fn blocks_that_are_missing_are_an_error() {
+fn missing_blocks_are_refused() {
     let data = Data::new(60, 24, 150, 3);
     let train = |block| {
         let params = Params::default();

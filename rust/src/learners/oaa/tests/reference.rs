@@ -1,9 +1,9 @@
-//! A slow and obvious learner that the fast one must agree with.
+//! A slow and obvious reference that the fast learner is compared with.
 
 use super::*;
 
-/// One example after the other, all classes each, everything dense and in
-/// double precision; the average is the sum of c_t w_t as its definition has it.
+/// Learns all classes of one example after the other, with dense weights in double precision. The
+/// average is the sum of c_t w_t, as in its definition.
 struct Plain {
     params: Params,
     preparation: Preparation,
@@ -77,7 +77,7 @@ impl Plain {
                 *w += u * f64::from(d);
             }
         }
-        // (1 - AVERAGING_POWER-dependent share) of the old average, the rest of the new weights.
+        // The new weights get a share that depends on AVERAGING_POWER, the old average the rest.
         self.examples += 1.0;
         let share = (AVERAGING_POWER + 1.0) / (self.examples + AVERAGING_POWER);
         for (average, weights) in self.average.iter_mut().zip(&self.weights) {
@@ -88,7 +88,7 @@ impl Plain {
     }
 }
 
-/// Gradient flow of the cross-entropy in the scores, in unit steps.
+/// Returns the steps of the gradient flow of the cross-entropy in the scores, in unit substeps.
 fn flow(p: &[f64], labels: &[u32], a: f64) -> Vec<f64> {
     let (mut p, mut u) = (p.to_vec(), vec![0.0; p.len()]);
     if labels.is_empty() {
@@ -97,7 +97,7 @@ fn flow(p: &[f64], labels: &[u32], a: f64) -> Vec<f64> {
     let parts = a.ceil().clamp(1.0, 32.0);
     for _ in 0..parts as usize {
         let sum: f64 = p.iter().map(|p| p.exp()).sum();
-        let chances: Vec<f64> = p.iter().map(|p| p.exp() / sum).collect();
+        let probabilities: Vec<f64> = p.iter().map(|p| p.exp() / sum).collect();
         for k in 0..p.len() {
             let wanted = if labels.contains(&(k as u32)) {
                 1.0 / labels.len() as f64
@@ -105,14 +105,14 @@ fn flow(p: &[f64], labels: &[u32], a: f64) -> Vec<f64> {
                 0.0
             };
             let part = (a / parts).min(1.0);
-            p[k] += part * (wanted - chances[k]);
-            u[k] += part * (wanted - chances[k]);
+            p[k] += part * (wanted - probabilities[k]);
+            u[k] += part * (wanted - probabilities[k]);
         }
     }
     u
 }
 
-fn labels_of(data: &Data, multilabel: bool, i: usize) -> Vec<u32> {
+fn label_list(data: &Data, multilabel: bool, i: usize) -> Vec<u32> {
     if multilabel {
         let span = data.set_starts[i] as usize..data.set_starts[i + 1] as usize;
         data.sets[span].iter().map(|&l| l as u32).collect()
@@ -122,22 +122,22 @@ fn labels_of(data: &Data, multilabel: bool, i: usize) -> Vec<u32> {
 }
 
 #[test]
-fn tiles_learn_what_example_after_example_learns() {
-    // More rows than a chunk has; classes for tiles of 4, 4 and 2 groups.
+fn tiles_agree_with_the_slow_reference() {
+    // More rows than fit into a chunk; tiles of 4, 4 and 2 groups.
     let data = Data::new(700, 24, 150, 1);
     let rows = data.rows();
     for loss in LOSSES {
         for multilabel in [false, true] {
             let params = Params {
                 scale_weights: false,
-                // A rate at which steps of a chaotic path stay comparable.
+                // With larger rates small differences would grow.
                 learning_rate: Some(0.5),
                 ..params(loss, Optimizer::Pn)
             };
             let mut plain = Plain::new(&params, 150, &rows);
             let mut seen = vec![false; 150];
             for i in (0..700).filter(|&i| data.weights[i] > 0.0) {
-                let labels = labels_of(&data, multilabel, i);
+                let labels = label_list(&data, multilabel, i);
                 plain.learn(&rows, i, &labels, data.weights[i], &mut seen);
             }
             let targets = if multilabel {
