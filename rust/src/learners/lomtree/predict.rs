@@ -3,7 +3,7 @@
 //!
 //! The distribution of a leaf is smoothed towards its parent's, which is smoothed towards the next
 //! one above, up to the first node with enough labels of its own. So the shares at a leaf depend on
-//! few nodes and labels (3 and 50 in a tree of 1,000 classes), and a tree in training computes them
+//! few nodes and labels: 3 and 50 in a tree of 1,000 classes. A tree in training computes them
 //! nearly as fast as a frozen one reads them.
 
 use std::borrow::Cow;

@@ -42,9 +42,9 @@ impl<'a> TilePredictor<'a> {
         }
     }
 
-    /// Calls `consume` with a row of the block, a class, and the scores of the row for this class
-    /// and those that follow, until all rows have the scores of all classes: minus infinity for
-    /// classes not seen and for the padding behind the last class.
+    /// Computes the scores of all rows and classes. Calls `consume` with a row of the block, the
+    /// first of some consecutive classes, and their scores: minus infinity for classes not seen and
+    /// for padding.
     fn score(
         &mut self,
         control: &Control,
