@@ -186,10 +186,10 @@ fn inconsistent_structures_are_refused() {
     type Damage = fn(&mut Arena);
     let damages: [(&str, Damage); 8] = [
         ("the root has a parent or is out of range", |a| {
-            a.root = NodeId(7)
+            a.root = NodeId(7);
         }),
         ("the root has a parent or is out of range", |a| {
-            a.root = NodeId(1)
+            a.root = NodeId(1);
         }),
         ("7 nodes do not fit 2 internal ones", |a| a.n_internal = 2),
         ("node 0 is not the parent of its children", |a| {
