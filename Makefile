@@ -39,7 +39,7 @@ clippy: $(VENV)/.python
 
 cargo-test: ## Test the Rust core, without Python
 	@tools/check-rust
-	$(PHASE) "cargo test" cargo test --quiet --locked
+	$(PHASE) "cargo test" cargo test --quiet --locked --lib
 
 ruff: $(VENV)/.test
 	$(PHASE) "ruff" $(BIN)/ruff check

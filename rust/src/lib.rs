@@ -21,5 +21,13 @@ pub mod tree;
 #[cfg(feature = "python")]
 mod python;
 
+// The fuzz targets name the crate as libFuzzer's programs do. Tests of a crate of their own would
+// need a second build of this one.
+#[cfg(test)]
+extern crate self as xmtree;
+#[cfg(test)]
+#[path = "../tests/fuzz/main.rs"]
+mod fuzz;
+
 pub use control::Control;
 pub use error::{Error, Result};

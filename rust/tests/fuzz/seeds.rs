@@ -13,8 +13,8 @@ use xmtree::learners::{find, LEARNERS};
 use xmtree::model::{Classifier, FitOptions};
 use xmtree::Control;
 
-use crate::targets::TARGETS;
-use crate::SEEDS;
+use super::targets::TARGETS;
+use super::SEEDS;
 
 const N_ROWS: usize = 40;
 const N_COLUMNS: usize = 6;

@@ -15,7 +15,7 @@ use super::exercise::exercise;
 fn sound_models(kind: &str) -> &'static [ModelFile] {
     static MODELS: OnceLock<BTreeMap<String, Vec<ModelFile>>> = OnceLock::new();
     let all = MODELS.get_or_init(|| {
-        let folder = Path::new(crate::SEEDS).join("container");
+        let folder = Path::new(super::super::SEEDS).join("container");
         let mut files: Vec<_> = fs::read_dir(&folder)
             .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
             .map(|entry| entry.unwrap().path())
