@@ -1,13 +1,17 @@
 //! Algorithm 2: rounds of one tree each, the weights between them, and early stopping.
 
+use std::slice::from_ref;
+
 use rand::seq::SliceRandom;
 
 use super::columns::Columns;
-use super::frozen::Router;
+use super::frozen::{block_rows, FrozenTrees, Router, LANES};
 use super::grow::{Grower, TrainingSet};
 use super::node::Node;
 use super::sampling::{generator, RowSampler, Weights};
-use super::tree::{heaviest, push_samme_votes, push_votes, samme_vote, share_wrong, Leaves, Tree};
+use super::tree::{
+    heaviest, push_samme_votes, push_votes, samme_vote, weighted_error, Leaves, Tree,
+};
 use super::{Algorithm, Params};
 use crate::control::Control;
 use crate::data::Batch;
@@ -22,19 +26,32 @@ pub struct LabelledRows<'a> {
 }
 
 impl LabelledRows<'_> {
-    /// The label of the row at `place`.
+    /// Returns the label of the row at `place`.
     pub fn label(&self, place: usize) -> u32 {
         self.batch.labels()[self.which[place] as usize]
     }
 
-    /// Its importance.
+    /// Returns the importance weight of the row at `place`.
     pub fn importance(&self, place: usize) -> f64 {
         self.batch.weight(self.which[place] as usize).into()
     }
 
-    /// The labels of all.
+    /// Returns the labels of all rows.
     pub fn labels(&self) -> Vec<u32> {
         (0..self.which.len()).map(|at| self.label(at)).collect()
+    }
+
+    /// Calls `visit` with the place of each row and the leaf of `tree` that it reaches.
+    fn route(&self, tree: &Tree, router: &mut Router, mut visit: impl FnMut(usize, usize)) {
+        let (trees, rows) = (FrozenTrees::new(from_ref(tree)), &self.batch.rows);
+        let step = block_rows(rows.n_cols()).max(LANES);
+        for (first, block) in (0..).step_by(step).zip(self.which.chunks(step)) {
+            let numbers = block.iter().map(|&row| row as usize);
+            router.route(&trees, 0..1, rows, numbers, |hit| {
+                let leaf = tree.nodes[hit.leaf as usize].feature;
+                visit(first + hit.row, leaf as usize);
+            });
+        }
     }
 }
 
@@ -42,15 +59,15 @@ impl LabelledRows<'_> {
 #[derive(Debug, Clone, Copy)]
 pub struct Examples<'a> {
     pub learned: LabelledRows<'a>,
-    /// The codes of the rows learned, in their order; rows that follow are not looked at.
+    /// Codes of the learned rows, in their order. Rows after these are ignored.
     pub columns: &'a Columns,
-    /// The rows whose error decides when to stop.
+    /// Rows whose error decides when to stop.
     pub validation: Option<LabelledRows<'a>>,
     pub n_classes: usize,
 }
 
-/// The rows of a weight above 0, those that are held out last, if any are to be, and how many
-/// are learned.
+/// Returns the rows of a weight above 0, with the held-out rows last, and the number of learned
+/// rows.
 pub fn split_rows(
     params: &Params,
     n_classes: usize,
@@ -73,7 +90,7 @@ pub fn split_rows(
         )));
     }
     which.shuffle(&mut generator(params.seed, u64::MAX, 0));
-    // The last row of a class is learned: there is no other to learn the class from.
+    // The last row of a class is learned, because there is no other row to learn the class from.
     let label = |row: u32| batch.labels()[row as usize] as usize;
     let mut left = vec![0u32; n_classes];
     which.iter().for_each(|&row| left[label(row)] += 1);
@@ -98,24 +115,24 @@ pub fn split_rows(
     Ok((which, n_learned))
 }
 
-/// The committee on the validation rows.
-pub struct Validation<'a> {
+/// The committee's scores and error on the validation rows.
+struct Validation<'a> {
     examples: LabelledRows<'a>,
     n_classes: usize,
     router: Router,
-    /// Scores of all classes for each row, up to what all classes have in common.
+    /// Scores of all classes for each row, without the votes that all classes have in common.
     scores: Vec<f32>,
-    /// The first class of the highest score, for each row.
+    /// First class of the highest score of each row.
     bests: Vec<u32>,
-    pub error: f64,
-    lowest: f64,
+    error: f64,
+    lowest_error: f64,
     n_rounds: usize,
     /// Number of rounds up to the lowest error.
-    pub best_round: usize,
+    best_round: usize,
 }
 
 impl<'a> Validation<'a> {
-    pub fn new(examples: LabelledRows<'a>, n_classes: usize) -> Result<Self> {
+    fn new(examples: LabelledRows<'a>, n_classes: usize) -> Result<Self> {
         let n_rows = examples.which.len();
         Ok(Self {
             examples,
@@ -124,27 +141,24 @@ impl<'a> Validation<'a> {
             scores: try_alloc(n_rows, n_classes, 0.0)?,
             bests: vec![0; n_rows],
             error: 1.0,
-            lowest: f64::INFINITY,
+            lowest_error: f64::INFINITY,
             n_rounds: 0,
             best_round: 0,
         })
     }
 
     /// Adds a tree to the committee. Returns the number of rounds since the lowest error.
-    pub fn add(&mut self, tree: &Tree) -> usize {
+    fn add(&mut self, tree: &Tree) -> usize {
         let (examples, k) = (self.examples, self.n_classes);
-        let (scores, bests) = (&mut self.scores, &mut self.bests);
         let (mut wrong, mut all) = (0.0, 0.0);
-        let add = |row: usize, leaf: usize| {
-            let (scores, best) = (&mut scores[row * k..(row + 1) * k], &mut bests[row]);
-            let (classes, votes) = tree.leaves.listed(leaf);
-            for (&class, vote) in classes.iter().zip(votes) {
-                let score = &mut scores[class as usize];
-                *score += vote - tree.leaves.others[leaf];
-                let score = *score;
-                // A leaf gives no class that it lists less than those that it does not:
-                // scores only rise, and the best class changes among the listed ones alone.
-                let highest = scores[*best as usize];
+        examples.route(tree, &mut self.router, |row, leaf| {
+            let scores = &mut self.scores[row * k..(row + 1) * k];
+            let best = &mut self.bests[row];
+            for (class, vote) in tree.leaves.listed(leaf) {
+                scores[class as usize] += vote - tree.leaves.others[leaf];
+                // The vote for a class present is never below that for the others. So scores only
+                // rise, and the best class can only change to one of those present.
+                let (score, highest) = (scores[class as usize], scores[*best as usize]);
                 if score > highest || (score == highest && class < *best) {
                     *best = class;
                 }
@@ -154,59 +168,43 @@ impl<'a> Validation<'a> {
             if *best != examples.label(row) {
                 wrong += weight;
             }
-        };
-        let rows = &examples.batch.rows;
-        self.router.route(tree, rows, examples.which, add);
+        });
         self.error = wrong / all;
         self.n_rounds += 1;
-        if self.error < self.lowest {
-            self.lowest = self.error;
+        if self.error < self.lowest_error {
+            self.lowest_error = self.error;
             self.best_round = self.n_rounds;
         }
         self.n_rounds - self.best_round
     }
 }
 
-/// The rows of each leaf. Workspace for one tree after the other.
-#[derive(Default)]
-pub struct Replay {
-    router: Router,
-    /// By leaf the rows that the tree was grown from, and the others.
-    rows: Vec<(Vec<u32>, Vec<u32>)>,
+/// Rows of a leaf: those from which the tree was grown, and the others.
+type LeafRows = [Vec<u32>; 2];
+
+/// Returns the rows of each leaf of a tree that was grown from the places `sampled`, in rising
+/// order.
+fn rows_by_leaf(tree: &Tree, examples: &LabelledRows<'_>, sampled: &[u32]) -> Vec<LeafRows> {
+    let mut leaves = vec![LeafRows::default(); tree.leaves.count()];
+    let mut sampled = sampled.iter().peekable();
+    examples.route(tree, &mut Router::default(), |at, leaf| {
+        let is_other = sampled.next_if_eq(&&(at as u32)).is_none();
+        leaves[leaf][usize::from(is_other)].push(at as u32);
+    });
+    leaves
 }
 
-impl Replay {
-    /// Routes the rows of `examples` to the leaves of `tree`, which was grown from those of the
-    /// places `sampled`, which rise.
-    pub fn route(&mut self, tree: &Tree, examples: &LabelledRows<'_>, sampled: &[u32]) {
-        self.rows.clear();
-        self.rows.resize_with(tree.leaves.count(), Default::default);
-        let (rows, mut sampled) = (&mut self.rows, sampled.iter().peekable());
-        let add = |at: usize, leaf: usize| {
-            let is_sampled = sampled.next_if_eq(&&(at as u32)).is_some();
-            let (of_sample, others) = &mut rows[leaf];
-            if is_sampled { of_sample } else { others }.push(at as u32);
-        };
-        let rows = &examples.batch.rows;
-        self.router.route(tree, rows, examples.which, add);
-    }
-
-    /// Of each leaf the rows that it was grown from, and the others.
-    pub fn leaves(&self) -> impl Iterator<Item = (&[u32], &[u32])> {
-        let rows = self.rows.iter();
-        rows.map(|(sampled, others)| (sampled.as_slice(), others.as_slice()))
-    }
-}
-
-/// By how much the log weight of a row that a tree was not grown from may rise in a round. For
-/// a row that it was grown from the leaf has the class, which bounds the rise by itself; where
-/// none of the m classes of a leaf is the row's own, it would be m without this limit.
+/// Largest increase in a round of the log weight of a row from which the tree was not grown. If the
+/// tree was grown from the row, the row's leaf has its class, which bounds the increase. If not,
+/// and none of the m classes of the leaf is the row's own, the increase would be m without this
+/// limit.
 const MAX_RISE_UNSAMPLED: f64 = 1.0;
 
-/// The trees of all rounds, of which `trees` are those learned before.
+/// Trains the trees of all rounds after the given `trees` of earlier rounds.
 ///
-/// Their rounds are gone through again, as they were if the examples are the same ones: the weights
-/// follow from the trees and the samples from seed and round, so that nothing else need be stored.
+/// Earlier rounds are replayed: the weights follow from the trees, and the samples from the seed
+/// and the round, so the model stores neither. The result is the same as without a warm start if
+/// the examples are the same.
 pub fn boost(
     params: &Params,
     mut trees: Vec<Tree>,
@@ -227,26 +225,23 @@ pub fn boost(
     let mut grower = Grower::new(params, columns.columns.len(), n_classes);
     let sampler = RowSampler::new(labels, n_classes, params.subsample, params.trim);
     let (mut rows, mut node) = (Vec::new(), Node::new(n_classes, 0));
-    let (n_before, mut replay) = (trees.len(), Replay::default());
+    let n_before = trees.len();
     for round in 0..params.n_estimators as usize {
         weights.refresh();
         sampler.sample(&weights, seed, round as u64, &mut rows);
         let mut is_last = false;
-        if round < n_before {
-            let tree = &trees[round];
-            replay.route(tree, &examples.learned, &rows);
+        if let Some(tree) = trees.get(round) {
+            let leaf_rows = rows_by_leaf(tree, &learned, &rows);
+            let leaf_rows = leaf_rows
+                .iter()
+                .map(|[sampled, others]| (&sampled[..], &others[..]));
             if params.algorithm == Algorithm::Samme && round + 1 == n_before {
-                // One for each leaf.
+                // Each leaf of SAMME has one class, the one for which it votes.
                 let choices = &tree.leaves.classes;
-                is_last = share_wrong(choices, replay.leaves(), labels, &weights.plain) == 0.0;
+                let error = weighted_error(choices, leaf_rows.clone(), labels, &weights.plain);
+                is_last = error == 0.0;
             }
-            reweigh(
-                &mut weights,
-                &tree.leaves,
-                replay.leaves(),
-                labels,
-                n_classes,
-            );
+            reweight(&mut weights, &tree.leaves, leaf_rows, labels, n_classes);
         } else {
             let training_set = TrainingSet {
                 columns,
@@ -256,12 +251,12 @@ pub fn boost(
                 control,
             };
             grower.grow(&training_set, &rows)?;
-            let found = votes(params, &grower, &mut node, &training_set, n_classes);
-            let Some((leaves, is_right)) = found else {
+            let votes = vote(params, &grower, &mut node, &training_set, n_classes);
+            let Some((leaves, has_no_errors)) = votes else {
                 break;
             };
-            is_last = is_right;
-            reweigh(&mut weights, &leaves, grower.leaves(), labels, n_classes);
+            is_last = has_no_errors;
+            reweight(&mut weights, &leaves, grower.leaves(), labels, n_classes);
             trees.push(grower.freeze(columns, leaves));
         }
         if let Some(validation) = &mut validation {
@@ -280,9 +275,10 @@ pub fn boost(
     Ok(trees)
 }
 
-/// The votes of the leaves of the tree just grown, and whether SAMME ends with it as it is right for
-/// all rows; none where SAMME ends without it as it is no better than chance.
-fn votes(
+/// Returns the votes of the leaves of the tree just grown, and true if SAMME ends with this tree
+/// because it makes no errors. Returns `None` if SAMME ends without this tree because it is no
+/// better than chance.
+fn vote(
     params: &Params,
     grower: &Grower,
     node: &mut Node,
@@ -305,42 +301,41 @@ fn votes(
         }
         Algorithm::Samme => {
             let choices: Vec<u32> = by_leaf.map(|by_class| heaviest(&by_class)).collect();
-            let wrong = share_wrong(&choices, grower.leaves(), labels, weights);
-            let vote = params.learning_rate * samme_vote(wrong, n_classes)?;
+            let error = weighted_error(&choices, grower.leaves(), labels, weights);
+            let vote = params.learning_rate * samme_vote(error, n_classes)?;
             push_samme_votes(&mut leaves, &choices, vote, n_classes);
-            Some((leaves, wrong == 0.0))
+            Some((leaves, error == 0.0))
         }
     }
 }
 
-/// Step (e): w *= exp(-(1/K) y.f). As the labels' codes and f sum to 0 over the classes,
-/// (1/K) y.f is f of the row's own class over K - 1. `rows` are those of each leaf: the ones that
-/// it was grown from, and the others.
-pub fn reweigh<'a>(
+/// Step (e): w *= exp(-(1/K) y.f). The codes of the labels and f sum to 0 over the classes, so
+/// (1/K) y.f is f of the row's own class over K - 1. `rows` has the rows of each leaf: those from
+/// which the tree was grown, and the others.
+pub fn reweight<'a>(
     weights: &mut Weights,
     leaves: &Leaves,
     rows: impl Iterator<Item = (&'a [u32], &'a [u32])>,
     labels: &[u32],
     n_classes: usize,
 ) {
-    let by = |vote: f32| -f64::from(vote) / (n_classes as f64 - 1.0);
-    // Of each class the last leaf that lists it and what that adds to the class's log weights.
+    let change = |vote: f32| -f64::from(vote) / (n_classes as f64 - 1.0);
+    // The last leaf that each class is present in, and the change of its log weights there.
     let mut listed = vec![(usize::MAX, 0.0); n_classes];
     for (leaf, (sampled, others)) in rows.enumerate() {
-        let (classes, votes) = leaves.listed(leaf);
-        for (&class, &vote) in classes.iter().zip(votes) {
-            listed[class as usize] = (leaf, by(vote));
+        for (class, vote) in leaves.listed(leaf) {
+            listed[class as usize] = (leaf, change(vote));
         }
-        let unlisted = by(leaves.others[leaf]);
-        let of = |row: u32| match listed[labels[row as usize] as usize] {
-            (at, by) if at == leaf => by,
+        let unlisted = change(leaves.others[leaf]);
+        let row_change = |row: u32| match listed[labels[row as usize] as usize] {
+            (at, change) if at == leaf => change,
             _ => unlisted,
         };
         for &row in sampled {
-            weights.scale(row as usize, of(row));
+            weights.scale(row as usize, row_change(row));
         }
         for &row in others {
-            weights.scale(row as usize, of(row).min(MAX_RISE_UNSAMPLED));
+            weights.scale(row as usize, row_change(row).min(MAX_RISE_UNSAMPLED));
         }
     }
 }

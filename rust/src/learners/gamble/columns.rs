@@ -1,7 +1,7 @@
-//! The examples of a fit, as trees are grown from them.
+//! The training examples in the form from which trees are grown.
 //!
-//! Each feature's values become codes: small integers in the order of the values, O(n log n) a
-//! feature. A dense column is one array of codes, sparse columns are entries row by row.
+//! The values of each feature become codes: small integers in the order of the values, O(n log n)
+//! per feature. A dense column is an array of codes, a sparse column has entries in its rows.
 
 use rayon::prelude::*;
 
@@ -10,29 +10,29 @@ use crate::control::Control;
 use crate::data::{Ragged, RowBuffer, Rows};
 use crate::error::{Error, Result};
 
-/// Groups of neighbouring values, at most, where splits are binned. With the missing
-/// values they fit into a byte.
+/// Largest number of bins of a column if splits are binned. A code fits into a byte, with one left
+/// for missing values.
 const MAX_BINS: usize = 255;
 
-/// Names that a categorical column may hold: subsets of them are four words of bits.
+/// Largest number of categories of a column: a subset of them is stored in four words of bits.
 const MAX_CATEGORIES: usize = 255;
 
-/// What the codes of one feature stand for.
+/// The values that the codes of one feature stand for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Coding {
-    /// Smallest and largest value of each code, rising.
+    /// Smallest and largest value of each code, in rising order.
     pub spans: Vec<(f32, f32)>,
     pub categorical: bool,
-    /// Whether a value was missing; their code is the one after the last.
+    /// True if a value was missing. The code of missing values comes after all others.
     pub missing: bool,
 }
 
 impl Coding {
-    /// Codes for the values `present`. NaN is a missing value; `zeros` more values are 0.
+    /// Makes codes for the values `present`, where NaN is a missing value, and for `n_zeros` zeros.
     pub fn new(
         feature: usize,
         present: impl ExactSizeIterator<Item = f32>,
-        zeros: usize,
+        n_zeros: usize,
         splits: Splits,
         categorical: bool,
     ) -> Result<Self> {
@@ -42,7 +42,7 @@ impl Coding {
         values.sort_unstable_by(f32::total_cmp);
         let (below, above) = values.split_at(values.partition_point(|&v| v < 0.0));
         let count = |sorted| <[f32]>::chunk_by(sorted, f32::eq).map(|same| (same[0], same.len()));
-        let zero = (zeros > 0).then_some((0.0, zeros));
+        let zero = (n_zeros > 0).then_some((0.0, n_zeros));
         let distinct: Vec<(f32, usize)> = count(below).chain(zero).chain(count(above)).collect();
         if categorical && distinct.len() > MAX_CATEGORIES {
             return Err(Error::data(format!(
@@ -63,7 +63,7 @@ impl Coding {
         })
     }
 
-    /// The code of a value that was there when the codes were made.
+    /// Returns the code of a value that was among those for which the codes were made.
     pub fn code(&self, value: f32) -> u32 {
         if value.is_nan() {
             return self.spans.len() as u32;
@@ -71,7 +71,7 @@ impl Coding {
         self.spans.partition_point(|&(_, high)| high < value) as u32
     }
 
-    /// Number of codes, that of missing values included.
+    /// Returns the number of codes, including that of missing values.
     pub fn n_codes(&self) -> usize {
         self.spans.len() + usize::from(self.missing)
     }
@@ -80,9 +80,9 @@ impl Coding {
         self.missing.then_some(self.spans.len() as u32)
     }
 
-    /// Where to cut between the codes `low` and `high`, two neighbours among the rows
-    /// of a node: the last code to the left, and the threshold (value <= threshold goes
-    /// left). It is in the middle, or where that is inside a group, at its nearer end.
+    /// Returns the last code to the left and the threshold (value <= threshold goes left) of a cut
+    /// between the codes `low` and `high`, which are neighbors among the rows of a node. The
+    /// threshold is the middle between their values, or the nearer end of the bin that contains it.
     pub fn cut(&self, low: u32, high: u32) -> (u32, f32) {
         let (low, high) = (low as usize, high as usize);
         let gap = |at: usize, next: usize| midpoint(self.spans[at].1, self.spans[next].0);
@@ -99,7 +99,7 @@ impl Coding {
     }
 }
 
-/// A number from `a` on, but below `b`, in the middle if there is one.
+/// Returns the middle of `a` and `b`, or `a` if the middle is rounded to `b`.
 fn midpoint(a: f32, b: f32) -> f32 {
     let middle = f64::midpoint(f64::from(a), f64::from(b)) as f32;
     if middle < b {
@@ -109,21 +109,21 @@ fn midpoint(a: f32, b: f32) -> f32 {
     }
 }
 
-/// [`MAX_BINS`] groups of neighbouring values, one after the other: each takes its share of the rows
-/// that are left, divided by the groups that are left.
+/// Divides values with their counts into [`MAX_BINS`] bins of neighbors. Each bin in turn takes its
+/// share of the remaining rows: their number divided by that of the remaining bins.
 fn bins(distinct: &[(f32, usize)]) -> Vec<(f32, f32)> {
     let mut left: usize = distinct.iter().map(|&(_, n)| n).sum();
     let mut spans = Vec::with_capacity(MAX_BINS);
     let mut at = 0;
     while at < distinct.len() {
-        let groups = MAX_BINS - spans.len();
-        let share = left as f64 / groups as f64;
+        let n_bins = MAX_BINS - spans.len();
+        let share = left as f64 / n_bins as f64;
         let first = at;
         let mut taken = 0;
-        // One value at least; the next as long as it brings the group nearer to its share.
+        // A bin has at least one value, and gets another one if that brings it nearer to its share.
         while at < distinct.len()
             && (at == first || taken as f64 + distinct[at].1 as f64 / 2.0 <= share)
-            && distinct.len() - at >= groups
+            && distinct.len() - at >= n_bins
         {
             taken += distinct[at].1;
             at += 1;
@@ -134,51 +134,50 @@ fn bins(distinct: &[(f32, usize)]) -> Vec<(f32, f32)> {
     spans
 }
 
-/// A column of which at least this share is not zero is dense, one array of codes; the others
-/// are sparse, entries of their rows. A zero costs nothing there, an entry twice to
-/// four times as much as a code.
+/// Smallest share of non-zero values of a dense column. A zero in a sparse column is free, but an
+/// entry costs two to four times as much as a code of a dense column.
 const MIN_DENSE_SHARE: f64 = 0.4;
 
-/// Where the codes of a column are: in an array of their own, or among the entries of the rows.
+/// The place where the codes of a column are stored.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Storage {
-    /// At most 256 codes, row by row.
+    /// The code of each row, if there are at most 256 codes.
     Small(Vec<u8>),
-    /// More.
+    /// The code of each row, if there are more codes.
     Large(Vec<u32>),
-    /// All rows but those with an entry have the code `zero`.
+    /// Entries of the rows. All rows without an entry have the code `zero`.
     Sparse { zero: u32 },
 }
 
-/// A feature of more than one code.
+/// A feature that has more than one code.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
-    /// Its column in X.
+    /// Number of the feature in X.
     pub feature: u32,
     pub coding: Coding,
     pub storage: Storage,
 }
 
-/// All examples.
+/// The values of all training examples as codes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Columns {
-    /// The features of more than one code, in their order.
+    /// Features that have more than one code, in their order.
     pub columns: Vec<Column>,
-    /// Those that are dense.
+    /// Numbers of the dense columns.
     pub dense: Vec<u32>,
-    /// The others.
+    /// Numbers of the sparse columns.
     pub sparse: Vec<u32>,
-    /// For each column the rows, rising, of another code than that of zero, and these codes; none
-    /// of a dense column.
-    of_columns: Ragged<(u32, u32)>,
-    /// The same for each row: columns, rising, and codes.
-    of_rows: Ragged<(u32, u32)>,
-    /// Whether all sparse columns have two codes, of which zero's is the first.
+    /// Rows of each sparse column whose code differs from that of zero, in rising order, with their
+    /// codes. Dense columns have none.
+    column_entries: Ragged<(u32, u32)>,
+    /// The same entries by row: columns in rising order, with codes.
+    row_entries: Ragged<(u32, u32)>,
+    /// True if all sparse columns have two codes and zero has the first.
     pub are_binary: bool,
 }
 
 impl Columns {
-    /// Reads the rows of `which`, which are numbered anew from 0 in their order.
+    /// Reads the rows `which` and numbers them from 0 in this order.
     pub fn new(
         rows: &Rows<'_>,
         which: &[u32],
@@ -202,39 +201,34 @@ impl Columns {
         drop(by_row);
         let mut categorical = vec![false; rows.n_cols()];
         for &feature in &params.categorical_features {
-            let Some(mark) = categorical.get_mut(feature as usize) else {
+            let Some(is_categorical) = categorical.get_mut(feature as usize) else {
                 let allowed = format!("columns of X, which has {}", rows.n_cols());
                 return Err(Error::parameter("categorical_features", feature, allowed));
             };
-            *mark = true;
+            *is_categorical = true;
         }
         let make = |feature: usize| {
-            let (entries, is_categorical) = (by_feature.get(feature), categorical[feature]);
-            let column = control
-                .check()
-                .and_then(|()| Column::new(feature, entries, which.len(), params, is_categorical));
-            column.transpose()
+            control.check()?;
+            let (entries, categorical) = (by_feature.get(feature), categorical[feature]);
+            Column::new(feature, entries, which.len(), params, categorical)
         };
         let features = 0..rows.n_cols();
-        let mut made = Vec::with_capacity(rows.n_cols());
-        if threads {
-            let columns = features.into_par_iter().map(make);
-            columns.collect_into_vec(&mut made);
+        let made: Vec<Result<Option<Column>>> = if threads {
+            features.into_par_iter().map(make).collect()
         } else {
-            made.extend(features.map(make));
-        }
-        let mut columns: Vec<Column> = Vec::new();
-        for column in made.into_iter().flatten() {
-            columns.push(column?);
-        }
-        let mut of_columns = Ragged::default();
+            features.map(make).collect()
+        };
+        let columns = made.into_iter().filter_map(Result::transpose);
+        let columns: Vec<Column> = columns.collect::<Result<_>>()?;
+        let mut column_entries = Ragged::default();
         for column in &columns {
             let entries = by_feature.get(column.feature as usize).iter();
             let codes = entries.map(|&(row, value)| (row, column.coding.code(value)));
             let zero = column.zero();
-            of_columns.push(codes.filter(|&(_, code)| zero.is_some_and(|zero| code != zero)));
+            column_entries.push(codes.filter(|&(_, code)| zero.is_some_and(|zero| code != zero)));
         }
-        let of_rows = of_columns.regroup(which.len(), |column, &(row, code)| (row, (column, code)));
+        let row_entries =
+            column_entries.regroup(which.len(), |column, &(row, code)| (row, (column, code)));
         let (sparse, dense): (Vec<u32>, Vec<u32>) =
             (0..columns.len() as u32).partition(|&at| columns[at as usize].zero().is_some());
         let is_binary = |&at: &u32| {
@@ -246,31 +240,35 @@ impl Columns {
             columns,
             dense,
             sparse,
-            of_columns,
-            of_rows,
+            column_entries,
+            row_entries,
         })
     }
 
-    /// Number of rows.
-    pub fn n_rows(&self) -> usize {
-        self.of_rows.len()
-    }
-
-    /// The columns, rising, of the entries of row `row`, and their codes.
+    /// Returns the entries of a row: sparse columns in rising order, with codes.
     #[inline]
-    pub fn entries_of_row(&self, row: usize) -> &[(u32, u32)] {
-        self.of_rows.get(row)
+    pub fn row_entries(&self, row: usize) -> &[(u32, u32)] {
+        self.row_entries.get(row)
     }
 
-    /// The rows, rising, of the entries of the sparse column `column`, and their codes.
-    pub fn entries_of_column(&self, column: usize) -> &[(u32, u32)] {
-        self.of_columns.get(column)
+    /// Returns the code of row `row` in column `column`; O(log entries) in a sparse column.
+    #[inline]
+    pub fn code(&self, column: u32, row: u32) -> u32 {
+        match &self.columns[column as usize].storage {
+            Storage::Small(codes) => codes[row as usize].into(),
+            Storage::Large(codes) => codes[row as usize],
+            Storage::Sparse { zero } => {
+                let entries = self.column_entries.get(column as usize);
+                let entry = entries.binary_search_by_key(&row, |&(row, _)| row);
+                entry.map_or(*zero, |at| entries[at].1)
+            }
+        }
     }
 }
 
 impl Column {
-    /// The column of `feature`; none where all rows have one code. `entries` are the rows and
-    /// values that are not zero.
+    /// Makes the column of `feature` from the rows and values that are not zero. Returns `None` if
+    /// all rows have the same code.
     fn new(
         feature: usize,
         entries: &[(u32, f32)],
@@ -278,14 +276,14 @@ impl Column {
         params: &Params,
         categorical: bool,
     ) -> Result<Option<Self>> {
-        let zeros = n_rows - entries.len();
+        let n_zeros = n_rows - entries.len();
         let values = entries.iter().map(|&(_, value)| value);
-        let coding = Coding::new(feature, values, zeros, params.splits, categorical)?;
+        let coding = Coding::new(feature, values, n_zeros, params.splits, categorical)?;
         if coding.n_codes() < 2 {
             return Ok(None);
         }
-        let zero = if zeros > 0 { coding.code(0.0) } else { 0 };
-        // A subset of names is found from all of them, the one of zero too.
+        let zero = if n_zeros > 0 { coding.code(0.0) } else { 0 };
+        // Categorical columns are dense, because the search for a subset needs all rows.
         let storage = if categorical || entries.len() as f64 >= MIN_DENSE_SHARE * n_rows as f64 {
             let mut codes = vec![zero; n_rows];
             for &(row, value) in entries {
@@ -306,7 +304,7 @@ impl Column {
         }))
     }
 
-    /// The code of rows without an entry, if the column is sparse.
+    /// Returns the code of rows without an entry if the column is sparse.
     pub fn zero(&self) -> Option<u32> {
         match self.storage {
             Storage::Sparse { zero } => Some(zero),

@@ -1,39 +1,38 @@
-//! GAMBLE: multiclass boosting with one tree a round, whatever the number of classes.
+//! GAMBLE: multiclass boosting with one tree per round, for any number of classes.
 //!
 //! Huang, Ertekin, Song, Zha & Giles, "Efficient Multiclass Boosting Classification with
 //! Active Learning", SDM 2007. A class c of K is encoded as y, 1 at c and -1/(K-1)
 //! elsewhere; the loss is exp(-(1/K) y.F). Each round (Algorithm 2) fits a regression tree g
 //! to y by weighted least squares, turns its leaves' means into
-//! r = K (K-1) g / ((K-2) g + 1), centres them, f = r - mean r, adds f to the committee
-//! F and multiplies the weights by exp(-(1/K) y.f). Algorithm 1 fits a second tree, to
-//! the squares of y; it is the same tree (Theorem 3.2), so there is none here.
+//! r = K (K-1) g / ((K-2) g + 1), centers them, f = r - mean r, adds f to the committee
+//! F and multiplies the weights by exp(-(1/K) y.f). Algorithm 1 fits a second tree to the
+//! squares of y. It is the same tree (Theorem 3.2), so it is omitted here.
 //!
-//! A tree for such labels is one that lowers the weighted Gini impurity, and that takes
-//! O(1) per row and feature whatever the number of classes (`runs`). Leaves list the
+//! A tree for such labels is a tree that lowers the weighted Gini impurity, which takes
+//! O(1) per row and feature for any number of classes (`run_scan`). Leaves list the
 //! classes of their rows and one number for all others. So a round costs O(rows x
-//! features x depth). Where libraries for gradient boosting grow K trees a round, this
-//! grows one.
+//! features x depth). Libraries for gradient boosting grow K trees per round instead.
 //!
-//! SAMME.Discrete, the baseline, differs in the leaves' votes alone (`samme`).
+//! SAMME.Discrete, the baseline, only differs in the votes of the leaves (`tree`).
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `columns` | the examples: values as codes, dense and sparse columns |
 //! | `sampling` | log weights; samples of rows and features |
-//! | `node` | a node's rows, and its splits |
-//! | `cuts`, `run_scan`, `sparse_splitter` | three ways to find a split |
-//! | `grow` | a tree, best first; the choice among the strategies |
-//! | `tree` | the learned tree, the votes of its leaves, its report |
+//! | `node` | the rows of a node; its splits and their scores |
+//! | `histogram`, `run_scan`, `sparse_splitter` | three strategies for finding a split |
+//! | `grow` | growing a tree, best first; the choice among the strategies |
+//! | `tree` | the trained tree, the votes of its leaves, its report |
 //! | `boost` | the rounds: Algorithm 2; warm starts, early stopping |
-//! | `frozen` | learned trees as rows traverse them |
+//! | `frozen` | trees for prediction, and the routing of rows |
 //! | `predict` | scores of blocks of rows; the slope of the probabilities |
 //! | `model` | the classifier |
 
 mod boost;
 mod columns;
-mod cuts;
 mod frozen;
 mod grow;
+mod histogram;
 mod model;
 mod node;
 mod predict;
@@ -51,17 +50,17 @@ use crate::params::Range;
 use crate::{choices, params};
 
 choices! {
-    /// How a round turns its tree into votes and new weights.
+    /// The rule that turns the tree of a round into votes and new weights.
     pub enum Algorithm {
         /// GAMBLE, Algorithm 2: a leaf gives every class a real number.
         Gamble = "gamble",
-        /// SAMME.Discrete: a leaf votes for one class, a tree's votes weigh alike.
+        /// SAMME.Discrete: a leaf votes for one class, and all leaves of a tree have equal votes.
         Samme = "samme",
     }
 }
 
 impl Algorithm {
-    /// Name of the learner, for messages.
+    /// Returns the name of the learner, for messages.
     pub fn learner(self) -> &'static str {
         match self {
             Self::Gamble => "GAMBLE",
@@ -71,50 +70,49 @@ impl Algorithm {
 }
 
 choices! {
-    /// Between which values of a feature a split may lie.
+    /// The values of a feature between which a split may lie.
     pub enum Splits {
-        /// Between any two.
+        /// Any two neighboring values.
         Exact = "exact",
-        /// Between 255 groups of neighbouring values, of about equally many rows. With
-        /// at most 255 distinct values the same as exact.
+        /// 255 bins of neighboring values, with about equally many rows. With at most 255
+        /// distinct values, this is the same as exact.
         Binned = "binned",
     }
 }
 
 params! {
-    /// Every parameter. The Python classes document them for users and say where the defaults
-    /// come from.
+    /// All parameters. The Python classes document them for users and explain the defaults.
     pub struct Params check check_together {
         /// GAMBLE or SAMME.
         algorithm: Algorithm = Algorithm::Gamble;
-        /// Rounds, one tree each, at most.
+        /// Largest number of rounds, with one tree each.
         n_estimators: u32 = 200, Range::COUNT;
-        /// Leaves of a tree, at most.
+        /// Largest number of leaves of a tree.
         max_leaves: u32 = 511, Range::from(2.0);
-        /// Rows of a leaf, at least.
+        /// Smallest number of rows of a leaf.
         min_samples_leaf: u32 = 1, Range::COUNT;
-        /// What a tree's votes are multiplied by. Leaf values are single precision, and the
+        /// Factor of a tree's votes. It is limited because votes are stored in single precision and
         /// weights change by a factor of e^rate.
         learning_rate: f64 = 0.3, Range::above(0.0).to(100.0);
-        /// Share of the features that a split chooses from, sampled for each split.
+        /// Share of the features among which a split is chosen, sampled for each split.
         max_features: f64 = 0.3, Range::POSITIVE_SHARE;
-        /// Share of the rows that a tree is grown from, sampled for each tree.
+        /// Share of the rows from which a tree is grown, sampled for each tree.
         subsample: f64 = 0.7, Range::POSITIVE_SHARE;
-        /// Share of the weight that a tree is not grown from: that of the lightest rows.
+        /// Share of the weight that the lightest rows may have which a tree leaves out.
         trim: f64 = 0.1, Range::from(0.0).below(1.0);
-        /// Whether r is at least -K. SAMME has no r.
+        /// Bounds r below by -K. SAMME has no r.
         clip: bool = true;
-        /// Where splits may lie.
+        /// Values between which splits may lie.
         splits: Splits = Splits::Binned;
-        /// Columns whose values are names, not numbers.
+        /// Columns whose values are categories.
         categorical_features: Vec<u32> = Vec::new();
-        /// Whether to hold rows out and stop when their error no longer falls.
+        /// Holds rows out and stops when their error no longer falls.
         early_stopping: bool = false;
-        /// Share of the rows held out for that.
+        /// Share of the rows held out for early stopping.
         validation_fraction: f64 = 0.1, Range::INNER_SHARE;
-        /// Rounds without a new lowest error after which to stop.
+        /// Number of rounds without a new lowest error after which training stops.
         patience: u32 = 50, Range::COUNT;
-        /// Seed of all samples.
+        /// Seed of all random samples.
         seed: u64 = 0;
     }
 }

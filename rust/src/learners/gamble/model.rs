@@ -1,12 +1,12 @@
-//! The estimator: the parameters, and after `fit` the committee.
+//! The classifier: its parameters and, after `fit`, the committee of trees.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::boost::{boost, split_rows, Examples, LabelledRows};
 use super::columns::Columns;
-use super::frozen::{check_memory, FrozenTrees, BLOCK_VALUES, MAX_BLOCK_ROWS};
-use super::predict::{slope, Predictor, TreeLeaf};
+use super::frozen::{block_rows, check_memory, FrozenTrees, LeafHit};
+use super::predict::{best_class, slope, Predictor};
 use super::tree::Tree;
 use super::Params;
 use crate::control::Control;
@@ -16,16 +16,18 @@ use crate::file::{Array, Bundle, Persist, Report};
 use crate::memory::can_alloc;
 use crate::model::{
     checks, Accepts, Blocks, Classifier, FitOptions, Learner, PredictOptions, Query, ReachedLeaf,
-    Task, TopKArrays,
+    Task, TopK, TopKArrays,
 };
 use crate::params::{to_json, Params as _};
 use crate::persist;
 use crate::threads::with_threads;
 
-/// Bytes per feature while examples are read, about.
+/// Approximate number of bytes per feature while examples are read.
 const FEATURE_BYTES: usize = 64;
 
-/// A committee of trees, learned by GAMBLE or SAMME.
+type PredictorBlocks<'a> = Blocks<'a, fn() -> Predictor>;
+
+/// A committee of trees, trained by GAMBLE or SAMME.
 ///
 /// ```
 /// use xmtree::model::{Classifier, FitOptions, Learner, Query};
@@ -48,14 +50,13 @@ const FEATURE_BYTES: usize = 64;
 pub struct Gamble {
     params: Params,
     n_classes: usize,
-    /// Columns of X; 0 before anything was learned.
+    /// Number of columns of X; 0 before training.
     n_features: usize,
-    /// In the order of their rounds.
+    /// Trees in the order of their rounds.
     pub(super) trees: Vec<Tree>,
-    /// The factor of F / (K - 1) at which its softmax is as sure as it is right; 1 where that is not
-    /// known.
+    /// Factor of F / (K - 1) for which its softmax is calibrated; 1 if it is unknown.
     slope: f64,
-    /// The trees again, for prediction.
+    /// The trees in the form for prediction.
     frozen: FrozenTrees,
 }
 
@@ -66,8 +67,8 @@ persist!(Gamble {
 } check check_trees);
 
 impl Gamble {
-    /// Learns from scratch, or with `warm_start` the rounds that are missing. On an error, or
-    /// stopped half way, it stays as it was.
+    /// Trains from scratch or, with `warm_start`, adds the missing rounds. On an error or an
+    /// interruption, the model stays as it was.
     fn learn(
         &mut self,
         batch: &Batch<'_>,
@@ -83,24 +84,24 @@ impl Gamble {
         }
         if !can_alloc(n_features.checked_mul(FEATURE_BYTES)) {
             return Err(Error::data(format!(
-                "{n_features} features: there is no memory to learn from so many"
+                "{n_features} features do not fit into memory"
             )));
         }
-        let mut before = Vec::new();
+        let mut earlier_trees = Vec::new();
         if options.warm_start && self.n_features > 0 {
             batch.rows.check_n_cols(self.n_features)?;
-            before.clone_from(&self.trees);
+            earlier_trees.clone_from(&self.trees);
         }
         let weights = batch.relative_weights(&batch.present());
         let batch = &batch.with_weights(weights.as_deref());
         let holds_out = params.early_stopping && validation.is_none();
         let (which, n_learned) = split_rows(params, n_classes, batch, holds_out)?;
-        let (which_learned, held_out) = which.split_at(n_learned);
+        let (learned, held_out) = which.split_at(n_learned);
         let learned = LabelledRows {
             batch,
-            which: which_learned,
+            which: learned,
         };
-        let present = validation.map_or(Vec::new(), Batch::present);
+        let present = validation.map(Batch::present).unwrap_or_default();
         if validation.is_some() && present.is_empty() {
             return Err(Error::data("no validation row has a weight above 0"));
         }
@@ -108,15 +109,14 @@ impl Gamble {
             Some(batch) => Some((batch, &present[..])),
             None => holds_out.then_some((batch, held_out)),
         };
-        let validation = validation.map(|(batch, which)| LabelledRows { batch, which });
         let trees = with_threads(options.n_threads, |threads| {
             let examples = Examples {
                 columns: &Columns::new(&batch.rows, &which, params, threads, control)?,
                 learned,
-                validation,
+                validation: validation.map(|(batch, which)| LabelledRows { batch, which }),
                 n_classes,
             };
-            boost(params, before, &examples, control)
+            boost(params, earlier_trees, &examples, control)
         })??;
         let frozen = FrozenTrees::new(&trees);
         let slope = slope(params, &frozen, &learned, n_classes);
@@ -124,10 +124,10 @@ impl Gamble {
         self.frozen = frozen;
         self.trees = trees;
         self.n_features = n_features;
-        // What a warm start begins with may come from a file that somebody made up.
+        // The earlier trees of a warm start may come from a forged file.
         debug_assert!(
             options.warm_start || self.to_bundle().array_with(f64::is_nan).is_none(),
-            "learned what is no number"
+            "the model contains NaN"
         );
         Ok(())
     }
@@ -141,45 +141,37 @@ impl Gamble {
         broken.map_or(Ok(()), |at| Err(format!("tree {at} is inconsistent")))
     }
 
-    /// The trees that `query` asks for and what predicts its rows, which are checked.
-    fn blocks<'a>(
-        &'a self,
-        query: &'a Query<'a>,
-    ) -> Result<(
-        Range<usize>,
-        Blocks<'a, impl Fn() -> Predictor + Sync + Send + 'a>,
-    )> {
+    /// Checks a query. Returns the trees that it selects, and its blocks of rows.
+    fn blocks<'a>(&self, query: &'a Query<'a>) -> Result<(Range<usize>, PredictorBlocks<'a>)> {
         if self.n_features == 0 {
             return Err(checks::nothing_learned());
         }
         query.rows.check_n_cols(self.n_features)?;
         check_memory(self.n_features, self.n_classes)?;
-        let other = PredictOptions {
+        let other_options = PredictOptions {
             first_tree: None,
             last_tree: None,
             ..query.options
         };
-        other.refuse(self.params.algorithm.learner())?;
+        other_options.refuse(self.params.algorithm.learner())?;
         let n_trees = self.trees.len();
         let first = query.options.first_tree.unwrap_or(0);
         let last = query.options.last_tree.unwrap_or(n_trees);
         if first > last || last > n_trees {
-            let allowed = format!("a range within 0 to {n_trees}");
-            return Err(Error::parameter(
-                "trees",
+            let (given, allowed) = (
                 format!("{first} to {last}"),
-                allowed,
-            ));
+                format!("a range within 0 to {n_trees}"),
+            );
+            return Err(Error::parameter("trees", given, allowed));
         }
-        // The more rows go through a tree while it is in the cache the better, but each thread
-        // should have some.
-        let of_thread = query.rows.n_rows().div_ceil(query.n_threads.max(1));
-        let most_rows = (BLOCK_VALUES / (self.n_features + self.n_classes)).min(MAX_BLOCK_ROWS);
-        let step = most_rows.min(of_thread.next_multiple_of(64)).max(1);
+        // Large blocks use a tree while it is in the cache, but each thread should get some rows.
+        let thread_rows = query.rows.n_rows().div_ceil(query.n_threads.max(1));
+        let step = block_rows(self.n_features + self.n_classes);
+        let step = step.min(thread_rows.next_multiple_of(64)).max(1);
         let blocks = Blocks {
             query,
             step,
-            new_predictor: || Predictor::new(self.n_classes),
+            new_predictor: Predictor::default as fn() -> Predictor,
         };
         Ok((first..last, blocks))
     }
@@ -227,16 +219,14 @@ impl Classifier for Gamble {
         self.learn(batch, Some(validation), options, control)
     }
 
-    /// Another number of rounds, for a fit with `warm_start`; all else stays.
+    /// Changes the number of rounds, for a fit with `warm_start`. Other parameters cannot change.
     fn set_params(&mut self, json: &str) -> Result<()> {
         let params = Params::from_json(json)?.check()?;
-        let n_estimators = params.n_estimators;
-        if params
-            != (Params {
-                n_estimators,
-                ..self.params.clone()
-            })
-        {
+        let allowed = Params {
+            n_estimators: params.n_estimators,
+            ..self.params.clone()
+        };
+        if params != allowed {
             return Err(Error::data(
                 "only n_estimators may change where rounds are added",
             ));
@@ -247,18 +237,32 @@ impl Classifier for Gamble {
 
     fn predict_topk(&self, query: &Query<'_>, k: usize) -> Result<TopKArrays> {
         let (trees, blocks) = self.blocks(query)?;
+        let n_classes = self.n_classes;
         blocks.top_k(k, |predictor, which, labels, scores| {
-            predictor.score(&self.frozen, trees.clone(), query.rows, which, |_, _| {});
-            predictor.write_topk(k, labels, scores);
+            let (trees, rows) = (trees.clone(), query.rows);
+            predictor.score(&self.frozen, trees, n_classes, rows, which, |_, _| {});
+            let mut top = TopK::new(k.min(n_classes));
+            let outputs = labels.chunks_mut(k).zip(scores.chunks_mut(k));
+            for (row, (labels, scores)) in predictor.scores.chunks_exact(n_classes).zip(outputs) {
+                top.clear();
+                for (class, &score) in (0..).zip(row) {
+                    if score as f32 > top.bar() {
+                        top.push(class, score as f32);
+                    }
+                }
+                top.write(labels, scores);
+            }
             Ok(())
         })
     }
 
-    /// The scores F in double precision.
+    /// Returns the scores F in double precision.
     fn predict_scores(&self, query: &Query<'_>) -> Result<Array> {
         let (trees, blocks) = self.blocks(query)?;
-        let scores = blocks.fill(self.n_classes, 0.0, |predictor, which, scores| {
-            predictor.score(&self.frozen, trees.clone(), query.rows, which, |_, _| {});
+        let n_classes = self.n_classes;
+        let scores = blocks.fill(n_classes, 0.0, |predictor, which, scores| {
+            let (trees, rows) = (trees.clone(), query.rows);
+            predictor.score(&self.frozen, trees, n_classes, rows, which, |_, _| {});
             scores.copy_from_slice(&predictor.scores);
             Ok(())
         })?;
@@ -267,18 +271,14 @@ impl Classifier for Gamble {
 
     fn staged_predict(&self, query: &Query<'_>) -> Result<Vec<i32>> {
         let (trees, blocks) = self.blocks(query)?;
-        let n_trees = trees.len();
+        let (n_trees, n_classes) = (trees.len(), self.n_classes);
         blocks.fill(n_trees, 0, |predictor, which, labels| {
-            let visit = |TreeLeaf { row, tree, .. }, scores: &[f64]| {
-                let mut best = 0;
-                for (class, &score) in scores.iter().enumerate() {
-                    if score as f32 > scores[best] as f32 {
-                        best = class;
-                    }
-                }
+            let (wanted, rows) = (trees.clone(), query.rows);
+            let visit = |LeafHit { row, tree, .. }, scores: &[f64]| {
+                let best = best_class(scores.iter().map(|&score| score as f32));
                 labels[row * n_trees + tree - trees.start] = best as i32;
             };
-            predictor.score(&self.frozen, trees.clone(), query.rows, which, visit);
+            predictor.score(&self.frozen, wanted, n_classes, rows, which, visit);
             Ok(())
         })
     }
@@ -286,19 +286,19 @@ impl Classifier for Gamble {
     fn leaves(&self, query: &Query<'_>) -> Result<Vec<Vec<ReachedLeaf>>> {
         let (trees, blocks) = self.blocks(query)?;
         blocks.lists(|predictor, which, leaves: &mut [Vec<_>]| {
-            let visit = |TreeLeaf { row, tree, leaf }, _: &[f64]| {
-                leaves[row].push(ReachedLeaf {
-                    tree: (tree - trees.start) as u32,
-                    node: leaf - self.frozen.nodes.roots[tree],
+            let (wanted, router) = (trees.clone(), &mut predictor.router);
+            router.route(&self.frozen, wanted, query.rows, which, |hit| {
+                leaves[hit.row].push(ReachedLeaf {
+                    tree: (hit.tree - trees.start) as u32,
+                    node: hit.leaf - self.frozen.roots[hit.tree],
                 });
-            };
-            predictor.score(&self.frozen, trees.clone(), query.rows, which, visit);
+            });
             Ok(())
         })
     }
 
     fn effort(&self, rows: &Rows<'_>, task: Task<'_>) -> usize {
-        /// Cost of a node, in products.
+        /// Cost of a node in products.
         const NODE_PRODUCTS: usize = 16;
         if !matches!(task, Task::Predict { .. }) {
             return usize::MAX;
@@ -311,10 +311,10 @@ impl Classifier for Gamble {
 
     /// Columns:
     ///
-    /// | column | what it holds |
+    /// | column | contents |
     /// |---|---|
-    /// | `n_trees` | trees there are |
-    /// | `slope` | the factor of F / (K - 1) before the softmax that gives probabilities |
+    /// | `n_trees` | number of trees |
+    /// | `slope` | factor of F / (K - 1) in the softmax that gives probabilities |
     fn summary(&self) -> Report {
         let mut summary = Report::new();
         summary.scalar("n_trees", self.trees.len() as u32);
@@ -324,26 +324,26 @@ impl Classifier for Gamble {
 
     /// Columns:
     ///
-    /// | column | what it holds |
+    /// | column | contents |
     /// |---|---|
-    /// | `features` | those that are split by, rising |
-    /// | `gain` | the gain of the splits by each, each tree's in shares of its weight |
-    /// | `splits` | the number of these splits |
+    /// | `features` | features with a split, in rising order |
+    /// | `gain` | gain of a feature's splits, each as a share of its tree's weight |
+    /// | `splits` | number of a feature's splits |
     fn importances(&self) -> Report {
-        let mut of_features = BTreeMap::<u32, (f64, u64)>::new();
+        let mut by_feature = BTreeMap::<u32, (f64, u64)>::new();
         for tree in &self.trees {
             let all = tree.statistics[0].weight;
             for (node, statistics) in tree.nodes.iter().zip(&tree.statistics) {
                 if !node.is_leaf() {
-                    let (gain, n_splits) = of_features.entry(node.feature).or_default();
+                    let (gain, n_splits) = by_feature.entry(node.feature).or_default();
                     *gain += statistics.gain / all;
                     *n_splits += 1;
                 }
             }
         }
         let mut importances = Report::new();
-        importances.column("features", of_features.keys().copied());
-        let found = of_features.values();
+        importances.column("features", by_feature.keys().copied());
+        let found = by_feature.values();
         importances.column("gain", found.clone().map(|&(gain, _)| gain));
         importances.column("splits", found.map(|&(_, n_splits)| n_splits));
         importances
@@ -361,7 +361,7 @@ impl Classifier for Gamble {
         bundle
     }
 
-    /// The votes; thresholds must stay as they are.
+    /// Narrows the votes only, because thresholds must stay exact.
     fn to_compact_bundle(&self, _control: &Control) -> Result<Bundle> {
         let mut bundle = self.to_bundle();
         bundle.narrow(|name| name.starts_with("trees.leaves"));

@@ -1,28 +1,29 @@
-//! The rows of one node, and the splits of a node: what the strategies find, the best of it, and
-//! the rule that a tree keeps.
+//! The rows of a node, and the splits of a node: their rules, their scores and the best of them.
 
-/// No number.
+use super::columns::Coding;
+
+/// Marks a class without a local number.
 const ABSENT: u32 = u32::MAX;
 
-/// Class and weight of a row: eight bytes, because sorting writes rows in one order and reads them
-/// in another. The weight is a float, to which weights are rounded anyway.
+/// Class and weight of a row. An item has eight bytes because sorting moves items in random order,
+/// and weights are rounded to single precision anyway.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Item {
-    /// Its class, as numbered at the node.
+    /// Local number of the row's class at the node.
     pub class: u32,
     pub weight: f32,
 }
 
-/// The rows of a node: their weights, their classes, and the sums over them. Classes
-/// are numbered from 0 among those present, so that nothing done at a node depends on
-/// how many there are elsewhere.
+/// The rows of a node: their weights, their classes and the sums over them. Classes present at the
+/// node are numbered from 0, so that the cost of a node does not depend on the number of all
+/// classes.
 #[derive(Debug, Default, Clone)]
 pub struct Node {
-    /// Row numbers, rising.
+    /// Row numbers in rising order.
     pub rows: Vec<u32>,
     /// Class and weight of each row.
     pub items: Vec<Item>,
-    /// The classes present, in the order of their first rows.
+    /// Classes present, in the order of their first rows.
     present: Vec<u32>,
     /// Weight of each class present: W_k.
     pub totals: Vec<f64>,
@@ -30,9 +31,9 @@ pub struct Node {
     pub weight: f64,
     /// Sum of the squared weights of the classes.
     pub square: f64,
-    /// Rows of a leaf, at least.
+    /// Smallest number of rows of a leaf.
     pub min_rows: usize,
-    /// Number of each class there is; [`ABSENT`] between reads.
+    /// Local number of every class; [`ABSENT`] between reads.
     numbers: Vec<u32>,
 }
 
@@ -45,7 +46,8 @@ impl Node {
         }
     }
 
-    /// Makes `rows` those of the node; `labels` and `weights` are those of all rows there are.
+    /// Replaces the rows of the node. `labels` and `weights` have an element for every training
+    /// row.
     pub fn read(&mut self, rows: &[u32], labels: &[u32], weights: &[f64]) {
         self.rows.clear();
         self.rows.extend_from_slice(rows);
@@ -77,7 +79,7 @@ impl Node {
         self.rows.len()
     }
 
-    /// The classes present, rising, with their weights.
+    /// Returns the classes present, in rising order, with their weights.
     pub fn by_class(&self) -> Vec<(u32, f64)> {
         let weights = self.totals.iter().copied();
         let mut by_class: Vec<_> = self.present.iter().copied().zip(weights).collect();
@@ -85,23 +87,38 @@ impl Node {
         by_class
     }
 
-    /// Entropy of the classes' weights, in nats.
+    /// Returns the entropy of the classes' weights, in nats.
     pub fn entropy(&self) -> f64 {
         let shares = self.totals.iter().map(|total| total / self.weight);
-        // Not -0.
+        // Subtracting from 0 gives 0 and not -0 for a single class.
         0.0 - shares.map(|share| share * share.ln()).sum::<f64>()
     }
 
-    /// What a split has to be better than: the score of none, (sum_k W_k^2) / W.
+    /// Returns the score of the unsplit node, (sum_k W_k^2) / W, which a split must exceed.
     pub fn score(&self) -> f64 {
         self.square / self.weight
     }
 
-    /// A bound on the gain of all splits, less than what rounding changes. The score of a split is
-    /// convex in the weights of the left side, so it is highest where no class is on both sides. A
-    /// side's part of it, sum_k W_k^2 / W, is a mean of the weights of its classes, so both parts
-    /// together are at most the weights of the two heaviest classes.
-    pub fn most_gain(&self) -> f64 {
+    /// Returns the score of the split into `side` and the rest: the sum of sum_k W_k^2 / W over
+    /// both sides. It is 0 if a side has fewer than `min_rows` rows or no weight after rounding.
+    #[inline]
+    pub fn split_score(&self, side: &Side) -> f64 {
+        let (other_rows, other_weight) = (self.len() - side.n_rows, self.weight - side.weight);
+        let has_rows = side.n_rows.min(other_rows) >= self.min_rows;
+        if !has_rows || side.weight <= 0.0 || other_weight <= 0.0 {
+            return 0.0;
+        }
+        // A difference of large sums can be slightly out of its range.
+        let other_square = side.other_square.clamp(0.0, other_weight * other_weight);
+        side.square / side.weight + other_square / other_weight
+    }
+
+    /// Returns an upper bound on the gain of all splits, with a margin for rounding.
+    ///
+    /// The score of a split is convex in the weights of the left side, so it is highest if no class
+    /// is on both sides. A side's part of the score, sum_k W_k^2 / W, is a mean of the weights of
+    /// its classes, so both parts together are at most the weights of the two heaviest classes.
+    pub fn max_gain(&self) -> f64 {
         let (mut first, mut second) = (0.0f64, 0.0f64);
         for &total in &self.totals {
             second = second.max(total.min(first));
@@ -110,13 +127,25 @@ impl Node {
         first + second - self.score() + self.tolerance()
     }
 
-    /// Scores that differ by no more are equal: they are sums in another order.
+    /// Returns the largest difference of scores that count as equal. Scores are sums in different
+    /// orders, so they differ by rounding.
     pub fn tolerance(&self) -> f64 {
         1e-10 * self.weight
     }
 }
 
-/// A set of codes below 256, a bit each.
+/// The sums that give the score of a split. They describe one side of it, left or right.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Side {
+    pub n_rows: usize,
+    pub weight: f64,
+    /// Sum of the squared class weights on this side.
+    pub square: f64,
+    /// Sum of the squared class weights on the other side.
+    pub other_square: f64,
+}
+
+/// A set of codes below 256, one bit each.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Subset([u64; 4]);
 
@@ -126,32 +155,30 @@ impl Subset {
         code < 256 && self.0[code as usize / 64] >> (code % 64) & 1 == 1
     }
 
-    /// Adds `code`, which is below 256.
+    /// Adds `code`, which must be below 256.
     pub fn insert(&mut self, code: u32) {
         self.0[code as usize / 64] |= 1 << (code % 64);
     }
 
-    /// The codes that are in this set, but not in `other`.
+    /// Returns the codes that are in this set but not in `other`.
     pub fn without(&self, other: &Self) -> Self {
         Self(std::array::from_fn(|word| self.0[word] & !other.0[word]))
     }
 }
 
-/// The codes up to `last_left` go left, and missing values as `missing_left` says.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Threshold {
-    pub last_left: u32,
-    /// Between the values of the codes.
-    pub value: f32,
-    /// The code of missing values.
-    pub missing: Option<u32>,
-    pub missing_left: bool,
-}
-
-/// Which codes go left.
+/// The rule that decides which codes go left.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Rule {
-    Threshold(Threshold),
+    /// Codes up to `last_left` go left.
+    Threshold {
+        last_left: u32,
+        /// Threshold between the values of the codes.
+        value: f32,
+        /// Code of missing values.
+        missing: Option<u32>,
+        missing_left: bool,
+    },
+    /// The codes of the set go left.
     Subset(Subset),
 }
 
@@ -159,130 +186,120 @@ impl Rule {
     #[inline]
     pub fn goes_left(&self, code: u32) -> bool {
         match self {
-            Self::Threshold(cut) if Some(code) == cut.missing => cut.missing_left,
-            Self::Threshold(cut) => code <= cut.last_left,
+            Self::Threshold {
+                last_left,
+                missing,
+                missing_left,
+                ..
+            } => {
+                if Some(code) == *missing {
+                    *missing_left
+                } else {
+                    code <= *last_left
+                }
+            }
             Self::Subset(left) => left.contains(code),
         }
     }
 }
 
-/// A split of a node in two.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Split {
-    pub column: u32,
-    pub rule: Rule,
-    /// By how much it raises sum_k W_k^2 / W, which is by how much it lowers the
-    /// squared error, a constant aside.
-    pub gain: f64,
-}
-
-/// A split by one column.
-#[derive(Debug, Clone, Copy)]
-pub enum ColumnSplit {
-    /// Between two codes.
-    Cut(Cut),
-    /// By the set of categories that go left.
-    Subset { score: f64, left: Subset },
-}
-
-impl ColumnSplit {
-    pub fn score(&self) -> f64 {
-        match self {
-            Self::Cut(Cut { score, .. }) | Self::Subset { score, .. } => *score,
-        }
-    }
-}
-
-/// A split between two codes of a column.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// A cut between two codes that are present at a node.
 pub struct Cut {
-    /// Sum of sum_k W_k^2 / W over both sides.
-    pub score: f64,
-    /// The last code at the node that goes left.
+    /// Last code present that goes left.
     pub last_left: u32,
-    /// The first code at the node that goes right; none if missing values alone do.
+    /// First code present that goes right; `None` if only missing values go right.
     pub first_right: Option<u32>,
-    /// Whether missing values go left; none where there are none.
+    /// Side of missing values; `None` if the node has none.
     pub missing_left: Option<bool>,
     pub left_weight: f64,
 }
 
-/// The best cut so far, of equals the first.
-pub struct BestCut {
-    tolerance: f64,
-    /// What a score has to be above.
-    to_beat: f64,
-    /// The cut, if any is better than none.
-    pub cut: Option<Cut>,
-}
-
-impl BestCut {
-    /// No cut yet: the first has to be better than not splitting `node`.
-    pub fn new(node: &Node) -> Self {
-        Self {
-            tolerance: node.tolerance(),
-            to_beat: node.score() + node.tolerance(),
-            cut: None,
-        }
-    }
-
-    #[inline]
-    pub fn offer(&mut self, cut: Cut) {
-        if cut.score > self.to_beat {
-            self.to_beat = cut.score + self.tolerance;
-            self.cut = Some(cut);
+impl Cut {
+    /// Returns the rule for this cut of `node`. If the node has no missing values, later ones go to
+    /// the heavier side.
+    pub fn rule(&self, node: &Node, coding: &Coding) -> Rule {
+        let (last_left, value) = match self.first_right {
+            Some(first_right) => coding.cut(self.last_left, first_right),
+            None => (coding.spans.len() as u32 - 1, f32::INFINITY),
+        };
+        let left_is_heavier = 2.0 * self.left_weight > node.weight;
+        Rule::Threshold {
+            last_left,
+            value,
+            missing: coding.missing_code(),
+            missing_left: self.missing_left.unwrap_or(left_is_heavier),
         }
     }
 }
 
-/// The best of the splits of a node that are offered. Scores that differ by no more than the
-/// tolerance are equal, and of equal splits that by the first column wins, whatever the order
-/// in which they come.
+/// A split of a node.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Split {
+    pub column: u32,
+    pub rule: Rule,
+    /// Increase of sum_k W_k^2 / W, which equals the decrease of the squared error up to a
+    /// constant.
+    pub gain: f64,
+}
+
+/// The best split of a node so far. Scores that differ by no more than the tolerance are equal.
+/// Among equals the first column wins, in whatever order columns are entered, and in a column the
+/// first split.
 #[derive(Debug)]
 pub struct BestSplit {
     tolerance: f64,
-    /// What a score has to be above.
+    unsplit_score: f64,
+    /// Highest score so far, at first that of the unsplit node.
+    highest: f64,
+    /// Column whose splits are offered.
+    column: u32,
+    /// Score that a split by this column must exceed.
     to_beat: f64,
-    /// The highest score, and the first column that has it.
-    highest: (f64, u32),
-    /// Splits that could have been the best when they came, each with its column.
-    splits: Vec<(u32, ColumnSplit)>,
+    /// The best split; `None` if no split is better than not splitting the node.
+    pub split: Option<Split>,
 }
 
 impl BestSplit {
-    /// None yet: the first has to be better than not splitting `node`.
     pub fn new(node: &Node) -> Self {
         Self {
             tolerance: node.tolerance(),
-            to_beat: node.score() + node.tolerance(),
-            highest: (0.0, 0),
-            splits: Vec::new(),
+            unsplit_score: node.score(),
+            highest: node.score(),
+            column: 0,
+            to_beat: f64::INFINITY,
+            split: None,
         }
     }
 
-    /// Whether a split of this `score` by `column` could be the best, by what was offered so far.
+    /// Starts the splits by `column`.
     #[inline]
-    pub fn may_be(&self, column: u32, score: f64) -> bool {
-        let (highest, first) = self.highest;
-        score > self.to_beat && (score > highest || column < first)
+    pub fn enter(&mut self, column: u32) {
+        self.column = column;
+        let wins_ties = self.split.is_some_and(|best| column < best.column);
+        self.to_beat = if wins_ties {
+            self.highest - self.tolerance
+        } else {
+            self.highest + self.tolerance
+        };
     }
 
-    /// Takes note of the best split by `column`.
-    pub fn offer(&mut self, column: u32, split: ColumnSplit) {
-        let score = split.score();
-        if self.may_be(column, score) {
-            self.to_beat = self.to_beat.max(score - self.tolerance);
-            if score >= self.highest.0 {
-                self.highest = (score, column);
-            }
-            self.splits.push((column, split));
+    /// Returns true if a split with this `score` would be the best.
+    #[inline]
+    pub fn is_beaten_by(&self, score: f64) -> bool {
+        score > self.to_beat
+    }
+
+    /// Offers a split by the column entered last.
+    #[inline]
+    pub fn offer(&mut self, score: f64, rule: impl FnOnce() -> Rule) {
+        if self.is_beaten_by(score) {
+            self.highest = self.highest.max(score);
+            self.to_beat = self.highest + self.tolerance;
+            self.split = Some(Split {
+                column: self.column,
+                rule: rule(),
+                gain: score - self.unsplit_score,
+            });
         }
-    }
-
-    /// The best one and its column.
-    pub fn get(self) -> Option<(u32, ColumnSplit)> {
-        let splits = self.splits.into_iter();
-        let best = splits.filter(|(_, split)| split.score() > self.to_beat);
-        best.min_by_key(|&(column, _)| column)
     }
 }

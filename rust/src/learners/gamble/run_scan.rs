@@ -1,83 +1,88 @@
-//! Scans over runs of rows of equal codes: for the best cut of a column of any number of codes, and
-//! for the best set of categories.
+//! Scans over the rows of a node sorted by code: the best cut, or the best set of categories.
 //!
-//! A row of class c and weight w that is added to a side changes the side's sum of squared
-//! class weights by w (2 W_c + w), and the other side's by a sum kept alike. So adding a row is
-//! O(1), whatever the number of classes, and a scan O(rows) after sorting, which is O(rows + codes)
-//! or O(rows log rows), whichever is less.
+//! A row of class c and weight w that joins a side adds w (2 W_c + w) to the side's sum of squared
+//! class weights. The other side's sum is updated in the same way. So a row costs O(1) for any
+//! number of classes, and a scan costs O(rows) after sorting. Sorting is O(rows + codes) or
+//! O(rows log rows), whichever is less.
 //!
 //! With two classes the best subset of categories is a prefix of them in the order of their
 //! share of one class (Breiman et al., "Classification and Regression Trees", 1984,
-//! Theorem 4.5). With more there is no such order, so those by the shares of the
-//! heaviest classes are tried, and each category against all others. A missing value is
-//! a category like any other. O(rows + categories log categories) per order tried.
+//! Theorem 4.5). With more classes no such order exists. The orders by the share of each of the
+//! heaviest classes are tried, and each category against all others. Missing values are a category
+//! like any other. Each order costs O(rows + categories log categories).
 
 use std::ops::Range;
 
-use super::cuts::Cuts;
-use super::node::{BestCut, ColumnSplit, Cut, Item, Node, Subset};
+use super::columns::Coding;
+use super::node::{BestSplit, Cut, Item, Node, Rule, Side, Subset};
 
-/// What is known of the rows on one side.
+/// Sums over the rows of one side, in the form to which a row is added in O(1).
 #[derive(Debug, Clone, Copy, Default)]
 struct SideSums {
     weight: f64,
-    /// Sum of the squared weights of their classes.
+    /// Sum of the squared class weights of this side.
     square: f64,
-    /// Sum of the weights of their classes times those of the classes at the node.
+    /// Sum over the classes of the weight on this side times the weight at the node.
     cross: f64,
 }
 
-/// Adds the `items` to a side one after the other, and stores its sums after each.
-/// `by_class` has the weight of each class on this side and on both.
-fn add_items(
-    items: &[Item],
-    by_class: &mut [[f64; 2]],
-    mut side: SideSums,
-    sides: &mut [SideSums],
-) -> SideSums {
-    for (item, after) in items.iter().zip(sides) {
-        let [here, both] = &mut by_class[item.class as usize];
-        let weight = f64::from(item.weight);
-        side.square += weight * (2.0 * *here + weight);
+impl SideSums {
+    fn add(&mut self, weight: f64, [here, both]: &mut [f64; 2]) {
+        self.square += weight * (2.0 * *here + weight);
         *here += weight;
-        side.cross += weight * *both;
-        side.weight += weight;
-        *after = side;
+        self.cross += weight * *both;
+        self.weight += weight;
     }
-    side
 }
 
-/// The sum of the squared weights of the classes on the other side than that of `sums`.
-fn other_square(node: &Node, sums: SideSums) -> f64 {
-    node.square - 2.0 * sums.cross + sums.square
-}
-
-/// Score of the split of `node` into a side of so many rows and of these sums, and the rest; 0
-/// where one of them lacks the rows that it needs, or rounding leaves it no weight.
+/// Returns the score of the split of `node` into a side of `n_rows` rows with these `sums`, and the
+/// rest.
 #[inline]
-fn score(node: &Node, rows: usize, sums: SideSums) -> f64 {
-    let (other_rows, other) = (node.len() - rows, node.weight - sums.weight);
-    if rows.min(other_rows) < node.min_rows || sums.weight <= 0.0 || other <= 0.0 {
-        return 0.0;
-    }
-    // A difference of large sums may leave more than there can be.
-    sums.square / sums.weight + other_square(node, sums).clamp(0.0, other * other) / other
+fn score(node: &Node, n_rows: usize, sums: SideSums) -> f64 {
+    node.split_score(&Side {
+        n_rows,
+        weight: sums.weight,
+        square: sums.square,
+        other_square: node.square - 2.0 * sums.cross + sums.square,
+    })
 }
 
-/// Score of the split of `node` into the row of `item` and all others.
+/// Returns the score of the split of `node` into the row of `item` and all others.
 #[inline]
 pub fn score_alone(node: &Node, item: Item) -> f64 {
-    let (weight, all) = (f64::from(item.weight), node.totals[item.class as usize]);
-    let (square, cross) = (weight * weight, weight * all);
-    let sums = SideSums {
-        weight,
-        square,
-        cross,
-    };
+    let mut sums = SideSums::default();
+    let all = node.totals[item.class as usize];
+    sums.add(item.weight.into(), &mut [0.0, all]);
     score(node, 1, sums)
 }
 
-/// Items of one code, side by side.
+/// Adds `items` to a side one by one, and stores its sums after each of them. `by_class` has the
+/// weight of each class on this side and on both.
+fn add_items(
+    items: &[Item],
+    by_class: &mut [[f64; 2]],
+    mut sums: SideSums,
+    sums_after: &mut [SideSums],
+) -> SideSums {
+    for (item, after) in items.iter().zip(sums_after) {
+        sums.add(item.weight.into(), &mut by_class[item.class as usize]);
+        *after = sums;
+    }
+    sums
+}
+
+/// Resets the weights of a side to zero after `items` were added.
+fn clear(by_class: &mut [[f64; 2]], items: &[Item]) {
+    if items.len() > by_class.len() {
+        by_class.iter_mut().for_each(|[here, _]| *here = 0.0);
+    } else {
+        for item in items {
+            by_class[item.class as usize][0] = 0.0;
+        }
+    }
+}
+
+/// Consecutive items of one code.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Run {
     code: u32,
@@ -91,27 +96,29 @@ impl Run {
     }
 }
 
-/// A node of so many times fewer rows than the feature has codes is sorted by comparing: looking at
-/// every code would take longer.
+/// Largest number of codes per row for sorting by counting. With more codes, comparing takes less
+/// time than visiting every code.
 const MAX_CODES_PER_ROW: usize = 4;
 
-/// Finds cuts by scanning runs. Workspace.
+/// Largest number of orders of the categories that are tried.
+const MAX_ORDERS: usize = 4;
+
+/// Workspace for finding splits by scanning runs.
 #[derive(Debug, Default)]
 pub struct RunScan {
-    /// The rows, sorted by code, those of one code in their order.
+    /// Rows sorted by code. Rows of one code keep their order.
     items: Vec<Item>,
-    /// Their codes, rising.
+    /// Runs of the items, in the order of their codes.
     runs: Vec<Run>,
-    /// Code of each row, before sorting.
+    /// Code of each row before sorting.
     codes: Vec<u32>,
     counts: Vec<u32>,
     keys: Vec<u64>,
-    /// Weight of each class on one side, 0 between scans, and at the node.
+    /// Weight of each class on one side (0 between scans) and at the node.
     by_class: Vec<[f64; 2]>,
-    /// The sums of a side after each item.
-    sides: Vec<SideSums>,
-    cuts: Cuts,
-    /// How often [`best_cut`](Self::best_cut) was called.
+    /// Sums of a side after each item.
+    sums_after: Vec<SideSums>,
+    /// Number of calls of [`offer_cuts`](Self::offer_cuts).
     #[cfg(test)]
     pub n_scans: usize,
 }
@@ -124,8 +131,8 @@ impl RunScan {
         self.by_class.extend(totals);
     }
 
-    /// Sorts `n` rows by the codes that `code` returns, of which there are `n_codes`: by counting,
-    /// O(rows + codes), or by comparing, O(rows log rows), where that is cheaper.
+    /// Sorts `n` rows by the codes that `code` returns, which are below `n_codes`: by counting,
+    /// O(rows + codes), or by comparing, O(rows log rows), whichever is cheaper.
     pub fn sort(
         &mut self,
         n: usize,
@@ -133,24 +140,22 @@ impl RunScan {
         code: impl Fn(usize) -> u32,
         item: impl Fn(usize) -> Item,
     ) {
-        self.items.resize(n, Item::default());
+        self.sums_after
+            .resize(n.max(self.sums_after.len()), SideSums::default());
+        self.runs.clear();
         if n_codes > MAX_CODES_PER_ROW * n {
             self.keys.clear();
             let key = |at| u64::from(code(at)) << 32 | at as u64;
             self.keys.extend((0..n).map(key));
             self.keys.sort_unstable();
-            self.runs.clear();
-            for (at, (to, &key)) in (0..).zip(self.items.iter_mut().zip(&self.keys)) {
-                *to = item(key as u32 as usize);
-                let code = (key >> 32) as u32;
-                match self.runs.last_mut() {
-                    Some(run) if run.code == code => run.to = at + 1,
-                    _ => self.runs.push(Run {
-                        code,
-                        from: at,
-                        to: at + 1,
-                    }),
-                }
+            self.items.clear();
+            let places = self.keys.iter().map(|&key| key as u32 as usize);
+            self.items.extend(places.map(item));
+            let mut from = 0;
+            for keys in self.keys.chunk_by(|a, b| a >> 32 == b >> 32) {
+                let (code, to) = ((keys[0] >> 32) as u32, from + keys.len() as u32);
+                self.runs.push(Run { code, from, to });
+                from = to;
             }
             return;
         }
@@ -164,7 +169,7 @@ impl RunScan {
         }));
         self.runs.resize(n_codes, Run::default());
         let (mut n_runs, mut from) = (0, 0);
-        // All are written and those of a row are kept: no branch that could be mispredicted.
+        // Branchless: every code is written, and codes without rows are overwritten.
         for (code, count) in (0..).zip(&mut self.counts) {
             let to = from + *count;
             self.runs[n_runs] = Run { code, from, to };
@@ -173,6 +178,7 @@ impl RunScan {
             from = to;
         }
         self.runs.truncate(n_runs);
+        self.items.resize(n, Item::default());
         for (at, &code) in self.codes.iter().enumerate() {
             let to = &mut self.counts[code as usize];
             self.items[*to as usize] = item(at);
@@ -180,133 +186,114 @@ impl RunScan {
         }
     }
 
-    /// The best cut of the rows that were sorted, where the highest code may be that of missing
-    /// values. Rows of `node` that were not among them all have the code `implicit`.
-    pub fn best_cut(
+    /// Offers the cuts of the sorted rows to `best`. Rows of `node` that were not sorted all have
+    /// the code `implicit`.
+    ///
+    /// Cuts below that code are scored by their left sides and the others by their right sides, so
+    /// that rows of that code are never visited.
+    pub fn offer_cuts(
         &mut self,
         node: &Node,
-        missing: Option<u32>,
+        coding: &Coding,
         implicit: Option<u32>,
-    ) -> Option<Cut> {
+        best: &mut BestSplit,
+    ) {
         #[cfg(test)]
         {
             self.n_scans += 1;
         }
-        let has_missing = missing.is_some() && self.runs.last().map(|run| run.code) == missing;
-        let n_runs = self.runs.len() - usize::from(has_missing);
-        let runs = &self.runs[..n_runs];
-        let n_values = runs.last().map_or(0, |run| run.to as usize);
+        let (by_class, sums_after) = (&mut self.by_class, &mut self.sums_after);
+        let (mut runs, mut missing) = (&self.runs[..], 0..0);
+        if let Some((last, values)) = runs.split_last() {
+            if Some(last.code) == coding.missing_code() {
+                (runs, missing) = (values, last.range());
+            }
+        }
+        let n_values = self.items.len() - missing.len();
         let implicit = implicit.filter(|_| self.items.len() < node.len());
-        let n_below = implicit.map_or(n_runs, |code| runs.partition_point(|run| run.code < code));
-        let (below, above) = runs.split_at(n_below);
-        let n_items_below = below.last().map_or(0, |run| run.to as usize);
-        let codes = below.iter().map(|run| run.code).chain(implicit);
-        let codes = codes.chain(above.iter().map(|run| run.code));
-        self.cuts.set_codes(codes, n_below);
-        let size = self.sides.len().max(self.items.len());
-        self.sides.resize(size, SideSums::default());
-        // The rows above are added from the right, so that those of the code `implicit` never are.
-        self.items[n_items_below..n_values].reverse();
-        let mut best = BestCut::new(node);
+        let is_below = |run: &Run| implicit.is_none_or(|code| run.code < code);
+        let (below, above) = runs.split_at(runs.partition_point(is_below));
+        let n_below = below.last().map_or(0, |run| run.to as usize);
+        self.items[n_below..n_values].reverse();
+        let (values, missing) = self.items.split_at(n_values);
+        let (left_values, right_values) = values.split_at(n_below);
         for missing_left in [false, true] {
-            if missing_left && !has_missing {
+            if missing_left && missing.is_empty() {
                 break;
             }
-            let (values, missing_items) = self.items.split_at(n_values);
-            let (items_below, items_above) = values.split_at(n_items_below);
-            let (by_class, sides) = (&mut self.by_class, &mut self.sides);
-            let (mut start, mut n_before) = (SideSums::default(), 0);
-            if missing_left {
-                start = add_items(missing_items, by_class, start, sides);
-                n_before = missing_items.len();
-            }
-            add_items(items_below, by_class, start, sides);
+            let (left_missing, right_missing) = if missing_left {
+                (missing, &[][..])
+            } else {
+                (&[][..], missing)
+            };
+            let missing_left = (!missing.is_empty()).then_some(missing_left);
+            let start = add_items(left_missing, by_class, SideSums::default(), sums_after);
+            add_items(left_values, by_class, start, sums_after);
             for (at, run) in below.iter().enumerate() {
-                let to = run.to as usize;
-                set_cut(&mut self.cuts, node, at, n_before + to, sides[to - 1]);
+                let n = run.to as usize;
+                let left = sums_after[n - 1];
+                let cut = || Cut {
+                    last_left: run.code,
+                    first_right: below.get(at + 1).map(|run| run.code).or(implicit),
+                    missing_left,
+                    left_weight: left.weight,
+                };
+                let score = score(node, left_missing.len() + n, left);
+                best.offer(score, || cut().rule(node, coding));
             }
             clear(by_class, &self.items);
-            if implicit.is_some() {
-                let (mut sums, mut n_right) = (SideSums::default(), 0);
-                if !missing_left {
-                    sums = add_items(missing_items, by_class, sums, sides);
-                    n_right = missing_items.len();
-                }
-                let n_missing = n_right;
-                add_items(items_above, by_class, sums, sides);
-                for (at, run) in above.iter().enumerate().rev() {
-                    set_cut(&mut self.cuts, node, n_below + at + 1, n_right, sums);
-                    n_right = n_missing + (n_values - run.from as usize);
-                    sums = sides[n_values - run.from as usize - 1];
-                }
-                set_cut(&mut self.cuts, node, n_below, n_right, sums);
-                clear(by_class, &self.items);
+            let Some(implicit) = implicit else {
+                continue;
+            };
+            let start = add_items(right_missing, by_class, SideSums::default(), sums_after);
+            add_items(right_values, by_class, start, sums_after);
+            let last_left = std::iter::once(implicit).chain(above.iter().map(|run| run.code));
+            for (at, last_left) in last_left.enumerate() {
+                let first = above.get(at);
+                let n = first.map_or(0, |run| n_values - run.from as usize);
+                let right = if n == 0 { start } else { sums_after[n - 1] };
+                let cut = || Cut {
+                    last_left,
+                    first_right: first.map(|run| run.code),
+                    missing_left,
+                    left_weight: node.weight - right.weight,
+                };
+                let score = score(node, right_missing.len() + n, right);
+                best.offer(score, || cut().rule(node, coding));
             }
-            let is_left = has_missing.then_some(missing_left);
-            self.cuts.offer(node, is_left, &mut best);
-        }
-        best.cut
-    }
-}
-
-/// Sets cut `at`, of which one side has so many rows and these `sums`.
-fn set_cut(cuts: &mut Cuts, node: &Node, at: usize, n_rows: usize, sums: SideSums) {
-    let other_square = other_square(node, sums);
-    cuts.set(at, n_rows, [sums.weight, sums.square, other_square]);
-}
-
-/// Makes the weights of one side zero again, after `items` were added.
-fn clear(by_class: &mut [[f64; 2]], items: &[Item]) {
-    if items.len() > by_class.len() {
-        by_class.iter_mut().for_each(|[here, _]| *here = 0.0);
-    } else {
-        for item in items {
-            by_class[item.class as usize][0] = 0.0;
+            clear(by_class, &self.items);
         }
     }
-}
 
-/// Orders tried: by the shares of so many of the heaviest classes.
-const MAX_ORDERS: usize = 4;
-
-impl RunScan {
-    /// The best split of the rows that were sorted by sets of categories. The lighter side is on
-    /// the left: a category that was not there then goes with the heavier one.
-    pub fn best_subset(&mut self, node: &Node) -> Option<ColumnSplit> {
+    /// Offers sets of categories of the sorted rows to `best`. The lighter side goes left, so that
+    /// a category that the node did not have goes with the heavier side.
+    pub fn offer_subsets(&mut self, node: &Node, best: &mut BestSplit) {
         let (items, runs) = (&self.items, &self.runs);
-        let (by_class, sides) = (&mut self.by_class, &mut self.sides);
-        sides.resize(sides.len().max(items.len()), SideSums::default());
+        let (by_class, sums_after) = (&mut self.by_class, &mut self.sums_after);
         let mut all = Subset::default();
         runs.iter().for_each(|run| all.insert(run.code));
-        let mut best: Option<(f64, Subset)> = None;
         let mut try_prefixes = |order: &[Run]| {
-            let (mut side, mut n_rows) = (SideSums::default(), 0);
+            let (mut sums, mut n_rows) = (SideSums::default(), 0);
             let mut codes = Subset::default();
             for run in order {
-                let of_run = &items[run.range()];
-                side = add_items(of_run, by_class, side, sides);
-                n_rows += of_run.len();
+                sums = add_items(&items[run.range()], by_class, sums, sums_after);
+                n_rows += run.range().len();
                 codes.insert(run.code);
-                let to_beat = best.map_or(node.score(), |(score, _)| score) + node.tolerance();
-                let found = score(node, n_rows, side);
-                if found > to_beat {
-                    let is_lighter = 2.0 * side.weight <= node.weight;
-                    let left = if is_lighter {
+                best.offer(score(node, n_rows, sums), || {
+                    let is_lighter = 2.0 * sums.weight <= node.weight;
+                    Rule::Subset(if is_lighter {
                         codes
                     } else {
                         all.without(&codes)
-                    };
-                    best = Some((found, left));
-                }
+                    })
+                });
             }
-            order
-                .iter()
-                .for_each(|run| clear(by_class, &items[run.range()]));
+            for run in order {
+                clear(by_class, &items[run.range()]);
+            }
         };
-        let mut ranked: Vec<(f64, Run)> = Vec::with_capacity(runs.len());
         for class in heaviest_classes(node) {
-            ranked.clear();
-            ranked.extend(runs.iter().map(|run| {
+            let share = |run: &Run| {
                 let (mut own, mut all) = (0.0, 0.0);
                 for item in &items[run.range()] {
                     let weight = f64::from(item.weight);
@@ -315,18 +302,19 @@ impl RunScan {
                         own += weight;
                     }
                 }
-                (own / all, *run)
-            }));
+                own / all
+            };
+            let mut ranked: Vec<(f64, Run)> = runs.iter().map(|run| (share(run), *run)).collect();
             ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
             let order: Vec<Run> = ranked.iter().map(|&(_, run)| run).collect();
             try_prefixes(&order[..order.len().saturating_sub(1)]);
         }
         runs.chunks(1).for_each(try_prefixes);
-        best.map(|(score, left)| ColumnSplit::Subset { score, left })
     }
 }
 
-/// The classes of the most weight, at most [`MAX_ORDERS`]; of two the first will do.
+/// Returns at most [`MAX_ORDERS`] classes of the largest weight. One of two classes is enough, as
+/// the other gives the reverse order.
 fn heaviest_classes(node: &Node) -> Vec<u32> {
     let mut classes: Vec<u32> = (0..node.totals.len() as u32).collect();
     classes.sort_by(|&a, &b| node.totals[b as usize].total_cmp(&node.totals[a as usize]));

@@ -1,16 +1,17 @@
-//! Weights of the rows, and samples of rows per round and of features per split.
+//! Weights of the rows, samples of rows for each round, and samples of features for each split.
 //!
-//! Weights are kept as logarithms: plain ones would underflow to 0, which no later round could undo.
-//! Every sample is a function of the seed and of its purpose, never of earlier samples.
+//! Weights are stored as logarithms, because plain weights could underflow to 0, and no later round
+//! would raise them again. Every sample depends only on the seed and its purpose, not on earlier
+//! samples.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use crate::learners::mix;
 
-/// How far below the greatest a log weight counts. Plain weights stay above 0, so that no
-/// leaf is without weight, and their squares too; in single precision they keep all its
-/// digits.
+/// Largest distance of a log weight below the greatest one; smaller weights count as if at this
+/// distance. Plain weights and their squares stay above 0, so every leaf has weight, and weights
+/// keep full precision in f32.
 const MAX_LOG_BELOW: f64 = 80.0;
 
 /// Weights of the rows, up to a common factor.
@@ -18,13 +19,12 @@ const MAX_LOG_BELOW: f64 = 80.0;
 pub struct Weights {
     logs: Vec<f64>,
     highest: f64,
-    /// The weights themselves, of which the greatest is 1. As of the last
-    /// [`refresh`](Self::refresh).
+    /// Plain weights at the last [`refresh`](Self::refresh). The greatest is 1.
     pub plain: Vec<f64>,
 }
 
 impl Weights {
-    /// Starts from importances above 0.
+    /// Starts from importance weights, which are above 0.
     pub fn new(importances: impl Iterator<Item = f64>) -> Self {
         let logs: Vec<f64> = importances.map(f64::ln).collect();
         let mut weights = Self {
@@ -42,30 +42,24 @@ impl Weights {
         self.logs[row] += by;
     }
 
-    /// Makes the plain weights those of the logarithms.
+    /// Computes the plain weights from the logarithms.
     pub fn refresh(&mut self) {
         let highest = |a: f64, b: &f64| a.max(*b);
         self.highest = self.logs.iter().fold(f64::NEG_INFINITY, highest);
         for (plain, log) in self.plain.iter_mut().zip(&self.logs) {
-            // Single precision: a scan moves the weights, and is as fast as they are small.
+            // Scans move weights in single precision, because smaller items are faster.
             *plain = ((log - self.highest).max(-MAX_LOG_BELOW).exp() as f32).into();
         }
     }
 
-    /// By how much the log weight of row `row` is below the greatest.
+    /// Returns the distance of the log weight of row `row` below the greatest one.
     #[inline]
     pub fn below(&self, row: usize) -> f64 {
         self.highest - self.logs[row]
     }
 }
 
-/// Number of classes from which, and rows per class, on average, up to which no row is left out.
-/// A row left out would seldom find another of its class in its leaf and keep its weight, while
-/// those sampled lose theirs: weights would tell which rows were sampled. With fewer classes it
-/// finds one, and its weight says how good the tree is on rows that it was not grown from.
-const UNSAMPLED_CLASSES_AND_ROWS: (usize, usize) = (100, 15);
-
-/// The generator for one purpose.
+/// Returns the random generator for one purpose, given by `round` and `place`.
 pub fn generator(seed: u64, round: u64, place: u64) -> Pcg64Mcg {
     let mixed = seed
         .wrapping_add(round.wrapping_mul(0x9E37_79B9_7F4A_7C15))
@@ -73,35 +67,34 @@ pub fn generator(seed: u64, round: u64, place: u64) -> Pcg64Mcg {
     Pcg64Mcg::seed_from_u64(mixed)
 }
 
-/// Columns above which each is sampled on its own, by a hash: listing those sampled would take
-/// longer than reading a small node's entries.
+/// Largest number of columns whose sample is listed. If there are more, a hash decides on each
+/// column alone, as a list would take longer than reading the entries of a small node.
 const MAX_LISTED_COLUMNS: usize = 1024;
 
-/// Samples the columns that a split chooses from.
+/// Samples the columns among which a split is chosen.
 #[derive(Debug, Clone)]
 pub struct FeatureSampler {
     n: usize,
-    /// How many are sampled for a split, about.
-    pub n_sampled: usize,
+    n_sampled: usize,
     order: Vec<u32>,
-    marks: Vec<bool>,
+    is_sampled: Vec<bool>,
 }
 
-/// The columns that a split chooses from.
+/// The columns among which a split is chosen.
 #[derive(Debug, Clone, Copy)]
 pub enum SampledFeatures<'a> {
-    /// Those whose mark is true.
-    Marked(&'a [bool]),
-    /// Those whose hash with the key of the node is at most `max_hash`.
+    /// True for each column that is sampled.
+    Listed(&'a [bool]),
+    /// Columns are sampled if their hash with the key of the node is at most `max_hash`.
     Hashed { key: u64, max_hash: u64 },
 }
 
 impl SampledFeatures<'_> {
-    /// Whether `column` is one of them.
+    /// Returns true if `column` is sampled.
     #[inline]
     pub fn contains(&self, column: u32) -> bool {
         match *self {
-            Self::Marked(marks) => marks[column as usize],
+            Self::Listed(is_sampled) => is_sampled[column as usize],
             Self::Hashed { key, max_hash } => {
                 let column = u64::from(column).wrapping_mul(0x9E37_79B9_7F4A_7C15);
                 mix(key.wrapping_add(column)) <= max_hash
@@ -111,46 +104,57 @@ impl SampledFeatures<'_> {
 }
 
 impl FeatureSampler {
-    /// A share of `n` columns, at least one if there is one.
+    /// Samples a share of `n` columns, but at least one if there is any.
     pub fn new(n: usize, share: f64) -> Self {
         Self {
             n,
-            // A whole number that rounding put just above itself is not rounded up.
+            // A product that rounding puts just above a whole number is not rounded up.
             n_sampled: ((n as f64 * share - 1e-9).ceil() as usize).clamp(n.min(1), n),
             order: Vec::new(),
-            marks: Vec::new(),
+            is_sampled: Vec::new(),
         }
     }
 
-    /// The columns for node `node` of round `round`.
+    /// Samples the columns for node `node` of round `round`.
     pub fn sample(&mut self, seed: u64, round: u64, node: u64) -> SampledFeatures<'_> {
         let (n, n_sampled) = (self.n, self.n_sampled);
         let mut random = generator(seed, round, node + 1);
         if n > MAX_LISTED_COLUMNS {
             return SampledFeatures::Hashed {
                 key: random.random(),
-                // 2^64 is rounded to the greatest there is.
+                // The cast saturates: 2^64 becomes the greatest hash.
                 max_hash: (n_sampled as f64 / n as f64 * 2f64.powi(64)) as u64,
             };
         }
-        self.marks.clear();
-        self.marks.resize(n, n_sampled == n);
+        self.is_sampled.clear();
+        self.is_sampled.resize(n, n_sampled == n);
         if n_sampled < n {
             self.order.clear();
             self.order.extend(0..n as u32);
             for at in 0..n_sampled {
-                // Up to 2^-32 not uniform, which no test could tell.
+                // The bias of this product is below 2^-22, which does not matter here.
                 let left = (n - at) as u64;
                 let other = at + ((u64::from(random.random::<u32>()) * left) >> 32) as usize;
                 self.order.swap(at, other);
-                self.marks[self.order[at] as usize] = true;
+                self.is_sampled[self.order[at] as usize] = true;
             }
         }
-        SampledFeatures::Marked(&self.marks)
+        SampledFeatures::Listed(&self.is_sampled)
     }
 }
 
-/// Samples the rows that a tree is grown from.
+/// Smallest number of classes from which on all rows may be sampled.
+///
+/// A row that is left out of a tree seldom finds another row of its class in its leaf if classes
+/// are many and have few rows. It keeps its weight while those of sampled rows fall, so weights
+/// would depend on the sample. With fewer classes or more rows it finds one, and its weight
+/// measures the tree on rows from which it was not grown.
+const MIN_CLASSES_UNSAMPLED: usize = 100;
+
+/// Largest mean number of rows per class for which all rows are sampled.
+const MAX_ROWS_UNSAMPLED: usize = 15;
+
+/// Samples the rows from which a tree is grown.
 #[derive(Debug)]
 pub struct RowSampler {
     share: f64,
@@ -164,53 +168,48 @@ impl RowSampler {
             present[label as usize] = true;
         }
         let n_present = present.iter().filter(|present| **present).count();
-        let (many, few) = UNSAMPLED_CLASSES_AND_ROWS;
-        let all = n_present >= many && labels.len() <= few * n_present;
+        let takes_all =
+            n_present >= MIN_CLASSES_UNSAMPLED && labels.len() <= MAX_ROWS_UNSAMPLED * n_present;
         Self {
-            share: if all { 1.0 } else { share },
+            share: if takes_all { 1.0 } else { share },
             trim,
         }
     }
 
-    /// Whether no row is left out by chance.
+    /// Returns true if no row is left out at random.
     pub fn takes_all(&self) -> bool {
         self.share >= 1.0
     }
 
-    /// Which of `n` rows chance has sampled for round `round`, some of which may have been trimmed.
-    pub fn mark(&self, n: usize, seed: u64, round: u64, is_sampled: &mut Vec<bool>) {
-        let mut is_drawn = self.draws(seed, round);
-        is_sampled.clear();
-        is_sampled.extend((0..n).map(|_| is_drawn()));
-    }
-
-    /// Called for one row after the other: whether chance samples it for round `round`.
-    fn draws(&self, seed: u64, round: u64) -> impl FnMut() -> bool {
+    /// Returns, row by row, whether the random sample of round `round` has the row.
+    pub fn random_rows(&self, seed: u64, round: u64) -> impl Iterator<Item = bool> {
         let (mut random, share) = (generator(seed, round, 0), self.share);
-        move || random.random::<f64>() < share
+        std::iter::repeat_with(move || random.random::<f64>() < share)
     }
 
-    /// The rows for round `round`, rising.
+    /// Replaces `rows` by the rows for round `round`, in rising order: the random sample without
+    /// the lightest rows, or all but the lightest rows if that is empty.
     pub fn sample(&self, weights: &Weights, seed: u64, round: u64, rows: &mut Vec<u32>) {
-        let least = self.least(weights);
+        let max_below = self.max_below(weights);
         let all = 0..weights.plain.len() as u32;
-        let stays = |row: &u32| weights.below(*row as usize) <= least;
+        let is_heavy = |row: &u32| weights.below(*row as usize) <= max_below;
         rows.clear();
         rows.reserve(all.len());
         if !self.takes_all() {
-            // A number for every row, so that one row's weight does not decide over others.
-            let mut is_drawn = self.draws(seed, round);
-            let sampled = all.clone().filter(|_| is_drawn());
-            rows.extend(sampled.filter(stays));
+            // Every row takes a random number, so that the weight of a row does not affect others.
+            let random = all.clone().zip(self.random_rows(seed, round));
+            let sampled = random.filter_map(|(row, is_sampled)| is_sampled.then_some(row));
+            rows.extend(sampled.filter(is_heavy));
         }
         if rows.is_empty() {
-            rows.extend(all.filter(stays));
+            rows.extend(all.filter(is_heavy));
         }
     }
 
-    /// How far below the greatest a row's log weight may be: the rows below have at most
-    /// the share `trim` of all weight. Found in steps of a 16th, without sorting.
-    fn least(&self, weights: &Weights) -> f64 {
+    /// Returns the largest distance of a sampled row's log weight below the greatest one. Rows
+    /// further below have at most the share `trim` of all weight. Distances are rounded to
+    /// sixteenths instead of sorted.
+    fn max_below(&self, weights: &Weights) -> f64 {
         const LEVELS_PER_UNIT: f64 = 16.0;
         const N_LEVELS: usize = 1024;
         if self.trim == 0.0 {
@@ -221,21 +220,17 @@ impl RowSampler {
             let level = (weights.below(row) * LEVELS_PER_UNIT) as usize;
             by_level[level.min(N_LEVELS - 1)] += weight;
         }
-        let most = self.trim * by_level.iter().sum::<f64>();
-        let mut gone = 0.0;
-        for level in (1..N_LEVELS).rev() {
-            gone += by_level[level];
-            if gone > most {
-                // The last level is open.
-                let is_last = level == N_LEVELS - 1;
-                return if is_last {
-                    f64::INFINITY
-                } else {
-                    (level + 1) as f64 / LEVELS_PER_UNIT
-                };
-            }
+        let max_trimmed = self.trim * by_level.iter().sum::<f64>();
+        let mut trimmed = 0.0;
+        let last_kept = (1..N_LEVELS).rev().find(|&level| {
+            trimmed += by_level[level];
+            trimmed > max_trimmed
+        });
+        match last_kept {
+            // The last level has no lower end.
+            Some(level) if level == N_LEVELS - 1 => f64::INFINITY,
+            level => (level.unwrap_or(0) + 1) as f64 / LEVELS_PER_UNIT,
         }
-        1.0 / LEVELS_PER_UNIT
     }
 }
 
@@ -246,7 +241,7 @@ mod tests {
     fn n_sampled(n_rows: usize, n_classes: usize) -> usize {
         let labels: Vec<u32> = (0..n_rows).map(|row| (row % n_classes) as u32).collect();
         let weights = Weights::new(labels.iter().map(|_| 1.0));
-        // A class that nobody has makes none of the others smaller.
+        // A class without rows does not change the mean number of rows per class.
         let rows = RowSampler::new(&labels, n_classes + 1, 0.5, 0.0);
         let mut sampled = Vec::new();
         rows.sample(&weights, 0, 0, &mut sampled);
@@ -254,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn no_row_is_left_out_where_many_classes_have_few() {
+    fn all_rows_are_sampled_if_many_classes_have_few_rows() {
         assert_eq!(n_sampled(1500, 100), 1500);
         for some in [n_sampled(1501, 100), n_sampled(1485, 99)] {
             assert!((600..900).contains(&some), "{some}");
@@ -262,8 +257,8 @@ mod tests {
     }
 
     #[test]
-    fn the_lightest_are_trimmed() {
-        // Weights of one half, a quarter and so on, ten times each.
+    fn the_lightest_rows_are_trimmed() {
+        // Ten rows each of weight 1, 1/2, 1/4 and so on.
         let weights = Weights::new((0..100).map(|row| 0.5f64.powi(row / 10)));
         let labels = vec![0; 100];
         for (trim, left) in [(0.0, 100), (0.01, 70), (0.1, 40), (0.3, 20), (0.9, 10)] {
@@ -282,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_the_columns_is_sampled_anew_for_every_node() {
+    fn every_node_samples_its_own_share_of_the_columns() {
         for (n, share, least, most) in [
             (100, 0.07, 7, 7),
             (100, 0.071, 8, 8),

@@ -1,18 +1,18 @@
-//! Strategy for sparse columns, all of them at once: the entries of a node's rows are read row by
-//! row, and what is not among them is zero.
+//! Splits by sparse columns, all of which are searched at once.
 //!
-//! O(entries of the node's rows), whatever the number of rows, columns or classes: the entries of
-//! the columns sampled are sorted by column, and the runs of each column scanned. Where columns
-//! are very many, most of them have one entry at a node. Such a column splits off one row, so its
-//! score is known without a scan, and it is scanned only where it may be the best.
+//! The entries of a node's rows are read row by row; every other value is zero. The entries of the
+//! sampled columns are sorted by column, and the runs of each column scanned. This costs O(entries
+//! of the node's rows), for any number of rows, columns or classes. If there are very many columns,
+//! most of them have one entry at a node. Such a column splits off one row, so its score is known
+//! without a scan, and it is scanned only if it can be the best.
 //!
-//! Where all sparse columns have two codes the weights are added up by column and class instead of
-//! sorted: O(entries + columns x classes at the node), chosen where that is at most a fixed
-//! multiple of the entries. One-hot rows (splice) are learned in half of the time.
+//! If all sparse columns have two codes, large nodes add up the weights by column and class instead
+//! of sorting: O(entries + columns x classes at the node). This halves the training time on one-hot
+//! rows (splice).
 
 use super::columns::Columns;
-use super::cuts::{fold, stride, FEW_CLASS_LANES};
-use super::node::{BestSplit, ColumnSplit, Cut, Item, Node};
+use super::histogram::{fold, stride, FEW_CLASS_LANES};
+use super::node::{BestSplit, Cut, Item, Node};
 use super::run_scan::{score_alone, RunScan};
 use super::sampling::SampledFeatures;
 use crate::simd::dispatched;
@@ -20,7 +20,7 @@ use crate::simd::dispatched;
 /// Cells that cost as much as an entry.
 const CELLS_PER_ENTRY: usize = 4;
 
-/// In the place of where a column's entries go: it has one at the node.
+/// Marks a column with a single entry at the node; it stands in place of the entries' position.
 const SINGLE_ENTRY: u32 = u32::MAX;
 
 /// An entry of a row of the node.
@@ -28,7 +28,7 @@ const SINGLE_ENTRY: u32 = u32::MAX;
 struct Entry {
     column: u32,
     code: u32,
-    /// The row, as a place among the node's.
+    /// Position of the row in the node.
     at: u32,
 }
 
@@ -39,29 +39,31 @@ struct CodedItem {
     item: Item,
 }
 
-/// Finds splits by sparse columns. Workspace.
+/// Workspace for finding splits by sparse columns.
 #[derive(Debug, Default)]
 pub struct SparseSplitter {
-    /// Buffer for the entries of the columns sampled, row by row.
+    /// Entries of the sampled columns, row by row.
     entries: Vec<Entry>,
-    /// The columns sampled that have an entry.
+    /// Sampled columns that have an entry.
     sampled: Vec<u32>,
-    /// Of each column the number of its entries, then where the next one goes, or
-    /// [`SINGLE_ENTRY`]; 0 between searches.
+    /// Number of entries of each column, later the position of the next one or [`SINGLE_ENTRY`];
+    /// 0 between searches.
     places: Vec<u32>,
     /// Entries, column by column.
     sorted: Vec<CodedItem>,
     /// Weights of the entries by column and class.
     cells: Vec<f64>,
+    /// Number of entries by column, if leaves need more than one row.
     counts: Vec<u32>,
+    /// Weight of each class at the node, with zeros up to the stride.
     totals: Vec<f64>,
-    /// Score and weight of the entries of each column sampled.
+    /// Score and weight of the entries of each sampled column.
     scores: Vec<[f64; 2]>,
 }
 
 impl SparseSplitter {
-    /// Offers to `best` the best split of `node` by each of the sparse columns among those
-    /// `sampled`. `scan` has entered the node.
+    /// Offers to `best` the best split of `node` by each sparse column of `sampled`. `scan` must
+    /// have entered the node.
     pub fn find(
         &mut self,
         node: &Node,
@@ -70,18 +72,19 @@ impl SparseSplitter {
         scan: &mut RunScan,
         best: &mut BestSplit,
     ) {
-        let n_entries = |&row: &u32| columns.entries_of_row(row as usize).len();
+        let n_entries = |&row: &u32| columns.row_entries(row as usize).len();
         let n_entries = node.rows.iter().map(n_entries).sum();
         let n_cells = stride(node) * columns.columns.len();
         if columns.are_binary && n_cells <= CELLS_PER_ENTRY * n_entries {
-            self.by_cells(node, columns, sampled, best);
+            self.find_by_cells(node, columns, sampled, best);
         } else {
-            self.by_runs(node, columns, sampled, n_entries, scan, best);
+            self.find_by_runs(node, columns, sampled, n_entries, scan, best);
         }
     }
 
-    /// From the entries sampled of all `n_entries`, sorted by column.
-    fn by_runs(
+    /// Sorts the entries of the sampled columns by column and scans each column. The node's rows
+    /// have `n_entries` entries in all columns.
+    fn find_by_runs(
         &mut self,
         node: &Node,
         columns: &Columns,
@@ -93,9 +96,9 @@ impl SparseSplitter {
         let size = self.entries.len().max(n_entries);
         self.entries.resize(size, Entry::default());
         let mut n = 0;
-        // All are written and those sampled are kept: no branch that could be mispredicted.
+        // Branchless: every entry is written, and those of other columns are overwritten.
         for (at, &row) in (0..).zip(&node.rows) {
-            for &(column, code) in columns.entries_of_row(row as usize) {
+            for &(column, code) in columns.row_entries(row as usize) {
                 self.entries[n] = Entry { column, code, at };
                 n += usize::from(sampled.contains(column));
             }
@@ -123,9 +126,7 @@ impl SparseSplitter {
             let coding = &column.coding;
             let (code, item) = (|at: usize| entries[at].code, |at: usize| entries[at].item);
             scan.sort(entries.len(), coding.n_codes(), code, item);
-            if let Some(cut) = scan.best_cut(node, coding.missing_code(), column.zero()) {
-                best.offer(at, ColumnSplit::Cut(cut));
-            }
+            scan.offer_cuts(node, coding, column.zero(), best);
         };
         for &Entry { column, code, at } in entries {
             let item = node.items[at as usize];
@@ -133,7 +134,10 @@ impl SparseSplitter {
             if *place != SINGLE_ENTRY {
                 self.sorted[*place as usize] = CodedItem { code, item };
                 *place += 1;
-            } else if best.may_be(column, score_alone(node, item)) {
+                continue;
+            }
+            best.enter(column);
+            if best.is_beaten_by(score_alone(node, item)) {
                 scan_column(column, &[CodedItem { code, item }], best);
             }
         }
@@ -141,16 +145,17 @@ impl SparseSplitter {
         for &column in &self.sampled {
             let to = std::mem::take(&mut self.places[column as usize]);
             if to != SINGLE_ENTRY {
+                best.enter(column);
                 scan_column(column, &self.sorted[from..to as usize], best);
                 from = to as usize;
             }
         }
     }
 
-    /// From the weights of the entries by column and class, where every column has two codes,
-    /// zero and another. The cells of all columns are filled: asking of every entry whether its
+    /// Adds up the weights of the entries by column and class. Every column must have two codes,
+    /// zero and another. Cells of all columns are filled, as checking for every entry whether its
     /// column is sampled would take longer.
-    fn by_cells(
+    fn find_by_cells(
         &mut self,
         node: &Node,
         columns: &Columns,
@@ -161,51 +166,52 @@ impl SparseSplitter {
         self.cells.clear();
         self.cells.resize(columns.columns.len() * stride, 0.0);
         for (&row, &Item { class, weight }) in node.rows.iter().zip(&node.items) {
-            for &(column, _) in columns.entries_of_row(row as usize) {
+            for &(column, _) in columns.row_entries(row as usize) {
                 self.cells[column as usize * stride + class as usize] += f64::from(weight);
             }
         }
-        let counted = node.min_rows > 1;
-        if counted {
-            self.counts.clear();
+        self.counts.clear();
+        if node.min_rows > 1 {
             self.counts.resize(columns.columns.len(), 0);
-            for &row in &node.rows {
-                for &(column, _) in columns.entries_of_row(row as usize) {
-                    self.counts[column as usize] += 1;
-                }
+            let rows = node.rows.iter();
+            for &(column, _) in rows.flat_map(|&row| columns.row_entries(row as usize)) {
+                self.counts[column as usize] += 1;
             }
         }
-        let fits = node.min_rows..(node.len() + 1).saturating_sub(node.min_rows);
+        let allowed = node.min_rows..(node.len() + 1).saturating_sub(node.min_rows);
         self.totals.clear();
         self.totals.extend_from_slice(&node.totals);
         self.totals.resize(stride, 0.0);
         self.sampled.clear();
-        let is_sampled = |column: &u32| sampled.contains(*column);
         let sparse = columns.sparse.iter().copied();
-        self.sampled.extend(sparse.filter(is_sampled));
+        self.sampled
+            .extend(sparse.filter(|&column| sampled.contains(column)));
         let (cells, totals) = (&self.cells, &self.totals);
-        cut_off(cells, &self.sampled, totals, node.weight, &mut self.scores);
+        score_cells(cells, &self.sampled, totals, node.weight, &mut self.scores);
         for (&column, &[score, weight]) in self.sampled.iter().zip(&self.scores) {
-            let rows_fit = || !counted || fits.contains(&(self.counts[column as usize] as usize));
-            if best.may_be(column, score) && rows_fit() {
-                let cut = Cut {
-                    score,
-                    last_left: 0,
-                    first_right: Some(1),
-                    missing_left: None,
-                    left_weight: node.weight - weight,
-                };
-                best.offer(column, ColumnSplit::Cut(cut));
+            let n_entries = self.counts.get(column as usize);
+            if n_entries.is_none_or(|&n| allowed.contains(&(n as usize))) {
+                best.enter(column);
+                best.offer(score, || {
+                    let cut = Cut {
+                        last_left: 0,
+                        first_right: Some(1),
+                        missing_left: None,
+                        left_weight: node.weight - weight,
+                    };
+                    cut.rule(node, &columns.columns[column as usize].coding)
+                });
             }
         }
     }
 }
 
 dispatched! {
-    /// Scores of cutting the cells of each of the columns `sampled`, a weight per class, off
-    /// from the `totals` of a node of weight `all`; 0 where a side would be empty. With each
-    /// the weight of the cells.
-    fn cut_off(
+    /// Scores the split between the entries of each of the columns `sampled` and all other rows of
+    /// a node of weight `all`, and adds the weight of the entries to each score. `cells` has the
+    /// weights of the entries by class, and `totals` those of the node. The score is 0 if a side is
+    /// empty.
+    fn score_cells(
         cells: &[f64], sampled: &[u32], totals: &[f64], all: f64, scores: &mut Vec<[f64; 2]>,
     ) {
         let stride = totals.len();
@@ -225,7 +231,7 @@ dispatched! {
             }
             let (weight, rest) = (fold(weight), all - fold(weight));
             let other = fold(other).min(rest * rest);
-            // One division for both sides.
+            // A common denominator saves a division.
             let score = (fold(square) * rest + other * weight) / (weight * rest);
             [if weight > 0.0 && rest > 0.0 { score } else { 0.0 }, weight]
         }));

@@ -1,4 +1,4 @@
-//! Splits against a brute-force search, and what must hold of every committee.
+//! Tests of splits against a brute-force search, and of properties of every committee.
 
 mod large;
 mod properties;
@@ -18,7 +18,7 @@ use crate::model::{Classifier, FitOptions, Learner, PredictOptions, Query};
 
 const OPTIONS: PredictOptions = PredictOptions::NONE;
 
-/// The paper's settings, few rounds.
+/// Returns the paper's settings, with few rounds.
 fn paper() -> Params {
     Params {
         algorithm: Algorithm::Gamble,
@@ -39,7 +39,7 @@ fn paper() -> Params {
     }
 }
 
-/// A table of rows with their labels.
+/// Rows with their labels.
 #[derive(Debug, Clone)]
 struct Table {
     values: Vec<f32>,
@@ -50,7 +50,7 @@ struct Table {
 }
 
 impl Table {
-    /// Rows of one column of these `values`, all of weight 1.
+    /// Returns rows of weight 1 with one column.
     fn from_column(values: &[f32], labels: &[u32], n_classes: usize) -> Self {
         Self {
             values: values.to_vec(),
@@ -70,8 +70,8 @@ impl Table {
         (0..self.labels.len() as u32).collect()
     }
 
-    /// The rows `which` of `batch`: the first `n_learned` are learned, and the error of the rest is
-    /// followed.
+    /// Returns the rows `which` of `batch`: the first `n_learned` for training, the rest for
+    /// validation.
     fn examples<'a>(
         &self,
         columns: &'a Columns,
@@ -122,11 +122,10 @@ impl Table {
         f64::from_array(scores.unwrap()).unwrap().into_vec()
     }
 
-    /// All rows as one node.
+    /// Returns the node of all rows.
     fn node(&self, min_rows: usize) -> Node {
-        let rows: Vec<u32> = (0..self.labels.len() as u32).collect();
         let mut node = Node::new(self.n_classes, min_rows);
-        node.read(&rows, &self.labels, &self.weights());
+        node.read(&self.all_rows(), &self.labels, &self.weights());
         node
     }
 
@@ -135,22 +134,9 @@ impl Table {
     }
 }
 
-/// The codes of one column's values.
+/// Returns the codes of the values of a column.
 fn coding(values: &[f32], splits: Splits, categorical: bool) -> Coding {
     let present: Vec<f32> = values.iter().copied().filter(|v| *v != 0.0).collect();
     let zeros = values.len() - present.len();
     Coding::new(0, present.into_iter(), zeros, splits, categorical).unwrap()
-}
-
-/// The code that row `row` has in column `column`.
-fn code(columns: &Columns, column: usize, row: usize) -> u32 {
-    match &columns.columns[column].storage {
-        Storage::Small(codes) => u32::from(codes[row]),
-        Storage::Large(codes) => codes[row],
-        Storage::Sparse { zero } => {
-            let mut entries = columns.entries_of_row(row).iter();
-            let entry = entries.find(|&&(other, _)| other as usize == column);
-            entry.map_or(*zero, |&(_, code)| code)
-        }
-    }
 }

@@ -1,31 +1,30 @@
-//! A learned tree: its nodes, and the votes of its leaves.
+//! A trained tree: its nodes and the votes of its leaves.
 //!
 //! GAMBLE's votes come from the weights of the classes in a leaf, steps (b) and (c) of Algorithm 2
 //! ([`push_votes`]).
 //!
-//! SAMME.Discrete (Zhu, Rosset, Zou & Hastie, "Multi-class AdaBoost", 2009) has the same
-//! loss, codes and trees, but a leaf votes for one class and all leaves of a tree alike
-//! ([`push_samme_votes`]). A tree's answers are codes of classes, 1 for the one and -1/(K-1) for the
-//! others. Its weight in the committee is beta = (K-1)^2 / K alpha, alpha = log((1 - e) / e) + log(K-1),
-//! where e is the share of the weight that it answers wrongly. With this beta the weights
-//! change as in GAMBLE, exp(-(1/K) y.f): those of wrong answers rise by e^alpha against
-//! those of right ones.
+//! SAMME.Discrete (Zhu, Rosset, Zou & Hastie, "Multi-class AdaBoost", 2009) has the same loss,
+//! codes and trees, but a leaf votes for one class, and all leaves of a tree have equal votes
+//! ([`push_samme_votes`]). A tree's outputs are codes of classes: 1 for the chosen class and
+//! -1/(K-1) for the others. Its weight in the committee is beta = (K-1)^2 / K alpha, with alpha =
+//! log((1 - e) / e) + log(K-1) and the weighted error e. With this beta the weights change as in
+//! GAMBLE, by exp(-(1/K) y.f): those of misclassified rows rise by e^alpha relative to the others.
 
 use super::columns::Columns;
 use super::node::{Rule, Split};
 use crate::file::{is_count, Report};
 use crate::record;
 
-/// What the leaves of a tree add to the scores of the classes. Classes that no row of a
-/// leaf had all get the same, so a leaf holds those present and one number more.
+/// Votes that the leaves of a tree add to the scores of the classes. All classes without rows in a
+/// leaf get the same vote, so a leaf stores the votes of the classes present and one other vote.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Leaves {
-    /// Where the classes of each leaf begin, and where the last leaf's end.
+    /// Start of each leaf's classes, and the end of the last leaf's.
     pub starts: Vec<u32>,
-    /// Classes present, rising within a leaf.
+    /// Classes present, in rising order within a leaf.
     pub classes: Vec<u32>,
     pub votes: Vec<f32>,
-    /// The vote for each of the other classes, by leaf.
+    /// Vote of each leaf for every other class.
     pub others: Vec<f32>,
 }
 
@@ -36,7 +35,7 @@ record!(Leaves {
     others
 });
 
-/// No vote is larger: that of an absent class is its K (K - 1), at the largest learning rate.
+/// Bound on the votes: that for an absent class is K (K - 1) at most, at the largest learning rate.
 const LARGEST_VOTE: f32 = 1e24;
 
 impl Leaves {
@@ -47,6 +46,7 @@ impl Leaves {
         }
     }
 
+    /// Appends a leaf with the `votes` for the classes present, in rising order.
     pub fn push(&mut self, votes: impl IntoIterator<Item = (u32, f64)>, others: f64) {
         for (class, vote) in votes {
             self.classes.push(class);
@@ -60,16 +60,17 @@ impl Leaves {
         self.others.len()
     }
 
-    /// The classes that leaf `leaf` lists and its votes for them.
+    /// Returns the classes present in leaf `leaf`, with its votes for them.
     #[inline]
-    pub fn listed(&self, leaf: usize) -> (&[u32], &[f32]) {
+    pub fn listed(&self, leaf: usize) -> impl Iterator<Item = (u32, f32)> + '_ {
         let span = self.starts[leaf] as usize..self.starts[leaf + 1] as usize;
-        (&self.classes[span.clone()], &self.votes[span])
+        let classes = self.classes[span.clone()].iter().copied();
+        classes.zip(self.votes[span].iter().copied())
     }
 
-    /// Whether the leaves share out all classes listed, which rise within a leaf and are below
-    /// `n_classes`, and all votes are such as there can be.
-    pub fn are_sound(&self, n_classes: usize) -> bool {
+    /// Returns true if the arrays match, the classes of each leaf rise and are below `n_classes`,
+    /// and all votes are within their bound.
+    fn are_sound(&self, n_classes: usize) -> bool {
         let is_span = |span: &[u32]| {
             let classes = self.classes.get(span[0] as usize..span[1] as usize);
             let is_class = |&class: &u32| (class as usize) < n_classes;
@@ -87,17 +88,17 @@ impl Leaves {
     }
 }
 
-/// r of a class that has the share `share` of a leaf's weight.
+/// Returns r of a class that has the share `share` of a leaf's weight.
 ///
 /// The weighted mean of the encoded labels is g = (K share - 1) / (K - 1), and r = K (K-1)
-/// g / ((K-2) g + 1); together they need no division by K - 1.
+/// g / ((K-2) g + 1). Combining the two avoids the division by K - 1.
 pub fn response(share: f64, n_classes: f64) -> f64 {
     let k = n_classes;
     k * (k - 1.0) * (k * share - 1.0) / (k * (k - 2.0) * share + 1.0)
 }
 
-/// Appends a leaf in which the classes of `weights` (rising) have these weights, and the
-/// others none: f = rate (r - mean of r).
+/// Appends a leaf with the votes f = rate (r - mean of r). `weights` has the classes present, in
+/// rising order, with their weights.
 pub fn push_votes(
     leaves: &mut Leaves,
     weights: &[(u32, f64)],
@@ -108,21 +109,22 @@ pub fn push_votes(
     let k = n_classes as f64;
     let least = if clip { -k } else { f64::NEG_INFINITY };
     let all: f64 = weights.iter().map(|(_, weight)| weight).sum();
-    let of = |share: f64| response(share, k).max(least);
-    let absent = of(0.0);
-    let present: f64 = weights.iter().map(|(_, weight)| of(weight / all)).sum();
-    let mean = (present + (k - weights.len() as f64) * absent) / k;
-    let votes = weights
+    let clipped = |share: f64| response(share, k).max(least);
+    let absent = clipped(0.0);
+    let present: f64 = weights
         .iter()
-        .map(|&(class, weight)| (class, rate * (of(weight / all) - mean)));
-    leaves.push(votes, rate * (absent - mean));
+        .map(|(_, weight)| clipped(weight / all))
+        .sum();
+    let mean = (present + (k - weights.len() as f64) * absent) / k;
+    let vote = |&(class, weight): &(u32, f64)| (class, rate * (clipped(weight / all) - mean));
+    leaves.push(weights.iter().map(vote), rate * (absent - mean));
 }
 
-/// The least share of wrong answers that a tree's weight is worked out from: one without
-/// any would weigh infinitely much.
-const MIN_SHARE_WRONG: f64 = 1e-10;
+/// Smallest error from which a tree's weight is computed, as the weight of a tree without errors
+/// would be infinite.
+const MIN_ERROR: f64 = 1e-10;
 
-/// The class of the most weight, of equals the first.
+/// Returns the class of the largest weight; among equals the first.
 pub fn heaviest(by_class: &[(u32, f64)]) -> u32 {
     let mut best = (0, f64::NEG_INFINITY);
     for &(class, weight) in by_class {
@@ -133,9 +135,9 @@ pub fn heaviest(by_class: &[(u32, f64)]) -> u32 {
     best.0
 }
 
-/// Share of the weight of all rows that their leaves' choices are wrong for. Of each leaf the rows
-/// that it was grown from and the others.
-pub fn share_wrong<'a>(
+/// Returns the weighted error on all rows. `choices` has the class for which each leaf votes, and
+/// `leaves` the rows from which the tree was grown and the others, by leaf.
+pub fn weighted_error<'a>(
     choices: &[u32],
     leaves: impl Iterator<Item = (&'a [u32], &'a [u32])>,
     labels: &[u32],
@@ -154,32 +156,32 @@ pub fn share_wrong<'a>(
     wrong / all
 }
 
-/// beta; none where the tree is no better than chance.
-pub fn samme_vote(wrong: f64, n_classes: usize) -> Option<f64> {
+/// Returns beta of a tree, or `None` if the tree is no better than chance.
+pub fn samme_vote(error: f64, n_classes: usize) -> Option<f64> {
     let others = n_classes as f64 - 1.0;
-    let wrong = wrong.max(MIN_SHARE_WRONG);
-    let alpha = ((1.0 - wrong) / wrong).ln() + others.ln();
+    let error = error.max(MIN_ERROR);
+    let alpha = ((1.0 - error) / error).ln() + others.ln();
     (alpha > 1e-9).then(|| others * others / (others + 1.0) * alpha)
 }
 
-/// Appends a leaf for each choice.
+/// Appends a leaf for each of the classes `choices`, which gets the vote `vote`.
 pub fn push_samme_votes(leaves: &mut Leaves, choices: &[u32], vote: f64, n_classes: usize) {
     for &choice in choices {
         leaves.push([(choice, vote)], -vote / (n_classes as f64 - 1.0));
     }
 }
 
-/// A node: the split, or the number of the leaf.
+/// A node of a trained tree: its split, or the number of its leaf.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TreeNode {
-    /// Column of X that decides; at a leaf its number.
+    /// Column of X that decides; in a leaf its number.
     pub feature: u32,
-    /// Values up to it go left.
+    /// Largest value that goes left.
     pub threshold: f32,
-    /// The left child, the right one is next to it; 0 at a leaf.
+    /// The left child, which the right child follows; 0 in a leaf.
     pub left: u32,
     pub missing_left: bool,
-    /// Which of the tree's sets decides, if the feature is categorical.
+    /// Set of the tree that decides if the feature is categorical.
     pub set: Option<u32>,
 }
 
@@ -197,36 +199,17 @@ impl TreeNode {
     }
 }
 
-/// What is known of a node beside its split.
+/// Statistics of a node, which prediction does not need.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Statistics {
-    /// Rows it was learned from.
+    /// Number of rows from which the tree was grown.
     pub n_rows: u32,
-    /// Their share of the weight.
+    /// Weight of these rows.
     pub weight: f64,
-    /// By how much its split raised the score.
+    /// Gain of the split; 0 in a leaf.
     pub gain: f64,
     /// Entropy of the classes' weights, in nats.
     pub entropy: f64,
-}
-
-/// The categories that go left of a split.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct CategorySet {
-    /// Their values, rising.
-    pub values: Vec<f32>,
-}
-
-record!(CategorySet { values: are_values });
-
-/// Whether it is a value of a column, or beyond all of them.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as all rules")]
-fn is_value(value: &f32) -> bool {
-    !value.is_nan()
-}
-
-fn are_values(values: &impl AsRef<[f32]>) -> bool {
-    values.as_ref().iter().all(is_value)
 }
 
 record!(Statistics {
@@ -236,16 +219,34 @@ record!(Statistics {
     entropy: is_count
 });
 
-/// A tree and the votes of its leaves.
+/// Categories that go left.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CategorySet {
+    /// Values of the categories, in rising order.
+    pub values: Vec<f32>,
+}
+
+record!(CategorySet { values: are_values });
+
+/// Returns true for the value of a column, and for a bound beyond all values.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form of all rules")]
+fn is_value(value: &f32) -> bool {
+    !value.is_nan()
+}
+
+fn are_values(values: &impl AsRef<[f32]>) -> bool {
+    values.as_ref().iter().all(is_value)
+}
+
+/// A trained tree.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tree {
-    /// The root first, every parent before its children.
+    /// Nodes, the root first and every parent before its children.
     pub nodes: Vec<TreeNode>,
-    /// As many.
+    /// Statistics of each node.
     pub statistics: Vec<Statistics>,
-    /// For the splits of categorical features.
+    /// Sets for the splits by categorical features.
     pub sets: Vec<CategorySet>,
-    /// By number.
     pub leaves: Leaves,
 }
 
@@ -257,7 +258,7 @@ record!(Tree {
 });
 
 impl Tree {
-    /// Adds a node that `split` divides, by values and no longer by codes.
+    /// Appends a node with the split, which is converted from codes to values.
     pub fn push_split(&mut self, columns: &Columns, split: &Split, left: u32) {
         let column = &columns.columns[split.column as usize];
         let mut node = TreeNode {
@@ -265,25 +266,27 @@ impl Tree {
             left,
             ..TreeNode::default()
         };
-        match &split.rule {
-            Rule::Threshold(cut) => {
-                (node.threshold, node.missing_left) = (cut.value, cut.missing_left);
-            }
+        match split.rule {
+            Rule::Threshold {
+                value,
+                missing_left,
+                ..
+            } => (node.threshold, node.missing_left) = (value, missing_left),
             Rule::Subset(subset) => {
                 let missing = column.coding.missing_code();
                 node.missing_left = missing.is_some_and(|code| subset.contains(code));
                 node.set = Some(self.sets.len() as u32);
                 let codes = (0..).zip(&column.coding.spans);
-                let of_set = codes.filter(|(code, _)| subset.contains(*code));
-                let values = of_set.map(|(_, &(value, _))| value).collect();
+                let codes = codes.filter(|(code, _)| subset.contains(*code));
+                let values = codes.map(|(_, &(value, _))| value).collect();
                 self.sets.push(CategorySet { values });
             }
         }
         self.nodes.push(node);
     }
 
-    /// Whether a traversal stays within the arrays and comes to an end, and all numbers are
-    /// such as learning makes them.
+    /// Returns true if a traversal stays within the arrays and ends, and all numbers are in the
+    /// range of trained trees.
     pub fn is_sound(&self, n_classes: usize, n_features: usize) -> bool {
         let n_leaves = self.leaves.count();
         let node_is_sound = |(at, node): (usize, &TreeNode)| {
@@ -301,28 +304,27 @@ impl Tree {
             && self.leaves.are_sound(n_classes)
             && self.nodes.iter().enumerate().all(node_is_sound)
     }
-}
 
-impl Tree {
-    /// The nodes in their order: the root is node 0, and every parent stands before its children.
+    /// Returns the nodes in their order: the root is node 0, and every parent precedes its
+    /// children.
     ///
-    /// | column | what it holds |
+    /// | column | contents |
     /// |---|---|
     /// | `parent` | the node above, -1 at the root |
     /// | `children` | left and right child, -1 at a leaf |
     /// | `depth` | steps from the root |
-    /// | `n_examples` | rows that the tree was grown from |
-    /// | `weight` | their weight, as a share of all rows' that the tree was grown from |
+    /// | `n_examples` | rows from which the tree was grown |
+    /// | `weight` | their weight, as a share of all rows from which the tree was grown |
     /// | `label_entropy` | entropy of the classes' weights, in nats |
     /// | `feature` | column of X that decides, -1 at a leaf |
-    /// | `threshold` | values up to it go left; NaN at leaves and where categories decide |
-    /// | `missing_left` | whether missing values go left |
-    /// | `gain` | by how much the split raised sum_k W_k^2 / W, in shares of all weight |
+    /// | `threshold` | largest value that goes left; NaN at leaves and for categories |
+    /// | `missing_left` | 1 if missing values go left |
+    /// | `gain` | increase of sum_k W_k^2 / W by the split, as a share of all weight |
     /// | `leaf` | number of the leaf, -1 at an internal node |
     /// | `category_starts`, `categories` | node by node the categories that go left |
-    /// | `vote_starts`, `vote_classes`, `votes` | leaf by leaf the classes listed and its votes f for them |
-    /// | `other_votes` | by leaf its vote for every other class |
-    pub(super) fn report(&self) -> Report {
+    /// | `vote_starts`, `vote_classes`, `votes` | leaf by leaf the classes present and the votes f for them |
+    /// | `other_votes` | by leaf the vote for every other class |
+    pub fn report(&self) -> Report {
         let (nodes, statistics, leaves) = (&self.nodes, &self.statistics, &self.leaves);
         let all = statistics.first().map_or(1.0, |root| root.weight);
         let (mut parent, mut depth) = (vec![-1; nodes.len()], vec![0u32; nodes.len()]);
@@ -343,14 +345,15 @@ impl Tree {
             }
             starts.push(categories.len() as u32);
         }
-        // An internal node has the number of a column there, a leaf its own.
-        let number = |node: &TreeNode, wanted: bool| if wanted { node.feature as i32 } else { -1 };
+        // `feature` is a column in an internal node and a number in a leaf.
+        let number = |node: &TreeNode, exists: bool| if exists { node.feature as i32 } else { -1 };
         let feature = nodes.iter().map(|node| number(node, !node.is_leaf()));
         let leaf = nodes.iter().map(|node| number(node, node.is_leaf()));
         let threshold = nodes.iter().map(|node| match node.set {
             None if !node.is_leaf() => node.threshold,
             _ => f32::NAN,
         });
+        let missing_left = nodes.iter().map(|node| u8::from(node.missing_left));
         let mut report = Report::new();
         report.column("parent", parent);
         report.matrix("children", children, 2);
@@ -360,10 +363,7 @@ impl Tree {
         report.column("label_entropy", statistics.iter().map(|node| node.entropy));
         report.column("feature", feature);
         report.column("threshold", threshold);
-        report.column(
-            "missing_left",
-            nodes.iter().map(|node| u8::from(node.missing_left)),
-        );
+        report.column("missing_left", missing_left);
         report.column("gain", statistics.iter().map(|node| node.gain / all));
         report.column("leaf", leaf);
         report.column("category_starts", starts);

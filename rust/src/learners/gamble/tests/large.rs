@@ -1,5 +1,4 @@
-//! What only shows where nodes are large: work shared out among threads, and every strategy
-//! for finding a split.
+//! Tests that need large nodes, for which every strategy for finding a split is used.
 
 use rand::RngExt;
 
@@ -8,7 +7,7 @@ use super::super::sampling::generator;
 use super::splits::strategies_agree;
 use super::*;
 
-/// Noisy rows of several columns: of few values and of many, with gaps, mostly zero.
+/// Returns noisy rows with columns of few and of many values, with missing values, and mostly zero.
 fn table(n_classes: u32) -> Table {
     let mut random = generator(1, 0, 0);
     let mut table = Table {
@@ -48,20 +47,21 @@ fn params() -> Params {
     }
 }
 
-/// All columns dense and stored as where there are too many codes for a byte.
+/// Returns the columns as dense ones that are stored as if they had too many codes for a byte.
 fn large(columns: &Columns, n_rows: usize) -> Columns {
     let mut large = columns.clone();
     large.dense = (0..columns.columns.len() as u32).collect();
     large.sparse.clear();
     for (at, column) in large.columns.iter_mut().enumerate() {
-        let codes = (0..n_rows).map(|row| code(columns, at, row)).collect();
+        let codes = 0..n_rows as u32;
+        let codes = codes.map(|row| columns.code(at as u32, row)).collect();
         column.storage = Storage::Large(codes);
     }
     large
 }
 
 #[test]
-fn exact_and_binned_columns_grow_the_same_trees() {
+fn columns_of_every_storage_grow_the_same_trees() {
     for n_classes in [3, 12, 200] {
         let table = table(n_classes);
         let columns = table.columns(&params());

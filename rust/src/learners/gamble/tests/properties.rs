@@ -1,4 +1,4 @@
-//! What the paper says of the algorithm, and what must hold of every committee.
+//! The paper's statements on the algorithm, and properties of every committee.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use super::*;
 use crate::data::Indices;
 use crate::file::Bundle;
 
-/// Rows whose values tell something of their labels.
+/// Returns rows whose values depend on their labels.
 fn tables() -> impl Strategy<Value = Table> {
     let row = (0u32..6, prop::array::uniform3(-9i8..9), 0u8..12);
     prop::collection::vec(row, 8..120).prop_map(|rows| {
@@ -45,7 +45,7 @@ fn sampled() -> Params {
 }
 
 proptest! {
-    /// Results 2 and 3, and Corollary 3.1: with h from z = y^2 by its own mean, r = K g / h.
+    /// Results 2 and 3, and Corollary 3.1: with h as the mean of z = y^2, r = K g / h.
     #[test]
     fn leaves_are_bounded_and_follow_the_corollary(
         weights in prop::collection::vec(1u16..1000, 1..9),
@@ -81,7 +81,6 @@ proptest! {
         prop_assert!(leaves.votes.iter().all(|&vote| f64::from(vote).abs() <= bound));
     }
 
-    /// The weights are those of the loss: w = exp(-(1/K) y.F).
     #[test]
     fn scores_sum_to_zero(table in tables(), sample in any::<bool>()) {
         let model = table.learn(if sample { sampled() } else { paper() }, 1);
@@ -92,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn threads_change_nothing(table in tables(), sample in any::<bool>()) {
+    fn any_number_of_threads_gives_the_same_trees(table in tables(), sample in any::<bool>()) {
         let params = if sample { sampled() } else { paper() };
         let one = table.learn(params.clone(), 1);
         let three = table.learn(params, 3);
@@ -114,7 +113,7 @@ proptest! {
 }
 
 #[test]
-fn a_tree_that_leads_back_is_refused() {
+fn a_tree_with_a_cycle_is_refused() {
     let table = Table::from_column(
         &(0..8u8).map(f32::from).collect::<Vec<_>>(),
         &(0..8).collect::<Vec<_>>(),
@@ -127,14 +126,14 @@ fn a_tree_that_leads_back_is_refused() {
     let inner = (1..left.len()).find(|&at| left[at] > 0).unwrap();
     left[inner] = inner as u32;
     bundle.put(name, left);
-    let made_up = Bundle::from_bytes(&bundle.to_bytes().unwrap()).unwrap();
-    let error = Gamble::from_bundle(made_up).unwrap_err().to_string();
+    let forged = Bundle::from_bytes(&bundle.to_bytes().unwrap()).unwrap();
+    let error = Gamble::from_bundle(forged).unwrap_err().to_string();
     assert!(error.contains("tree 0 is inconsistent"), "{error}");
 }
 
 #[test]
 fn zero_is_a_value_like_any_other() {
-    // Of equals the lowest threshold wins, also where the column is kept as entries.
+    // Among equals the lowest threshold wins, also in a sparse column.
     let values: Vec<f32> = [0, 0, 0, 0, 0, 0, 0, 1, 2, 3].map(|v| v as f32).to_vec();
     let threshold = |shift: f32| {
         let table = Table::from_column(
@@ -154,7 +153,7 @@ fn zero_is_a_value_like_any_other() {
 
 #[test]
 fn wide_sparse_rows_sample_among_the_columns_that_they_have() {
-    // Every row has a column of its own, and one of its class.
+    // Every row has a column of its own, and one that its class shares.
     let n = 1200;
     let (mut starts, mut columns) = (vec![0i64], Vec::new());
     for row in 0..n {
@@ -192,10 +191,10 @@ fn wide_sparse_rows_sample_among_the_columns_that_they_have() {
     assert_eq!(learn(0.3, 1), learn(0.3, 2));
 }
 
-/// With two classes it is Gentle AdaBoost (regression stumps on y in {-1, 1}, w *= exp(-y f)),
-/// but for a factor of 2: r = 2 g. So half the rate is the same to the last step.
+/// With two classes GAMBLE is Gentle AdaBoost (regression stumps on y in {-1, 1}, w *= exp(-y f))
+/// except for a factor of 2, r = 2 g. So half the rate gives the same scores.
 #[test]
-fn of_two_classes_it_is_gentle_adaboost() {
+fn two_classes_give_gentle_adaboost() {
     let n = 40u16;
     let table = Table::from_column(
         &(0..n).map(|i| f32::from(i * 17 % 40)).collect::<Vec<_>>(),

@@ -1,15 +1,15 @@
-//! Rounds: what stops them, how they weigh rows and trees, and what they tell of the trees.
+//! Tests of rounds: when they stop, the weights of rows and trees, and the reports.
 
 use rand::RngExt;
 
-use super::super::boost::{boost, reweigh};
+use super::super::boost::{boost, reweight};
 use super::super::grow::{Grower, TrainingSet};
 use super::super::sampling::{generator, Weights};
 use super::super::tree::{push_votes, samme_vote, Leaves};
 use super::traversal::{self, leaf_of};
 use super::*;
 
-/// Noisy rows, some of them alike.
+/// Returns noisy rows, some of which are equal.
 fn noisy(n: usize, n_classes: usize) -> Table {
     let mut random = generator(n as u64, n_classes as u64, 0);
     let labels: Vec<u32> = (0..n)
@@ -22,7 +22,7 @@ fn noisy(n: usize, n_classes: usize) -> Table {
     Table::from_column(&values.collect::<Vec<f32>>(), &labels, n_classes)
 }
 
-/// Numbers of rounds run and kept, by the errors of the rounds.
+/// Returns the numbers of rounds run and kept for the errors of the rounds.
 fn stop(errors: &[f64], patience: usize) -> (usize, usize) {
     let (mut lowest, mut best) = (f64::INFINITY, 0);
     for (at, &error) in errors.iter().enumerate() {
@@ -37,7 +37,7 @@ fn stop(errors: &[f64], patience: usize) -> (usize, usize) {
 }
 
 #[test]
-fn early_stopping_follows_the_error_of_the_rows_held_out() {
+fn early_stopping_follows_the_error_of_held_out_rows() {
     for (algorithm, n_rows, n_classes, weights) in [
         (Algorithm::Gamble, 60, 4, [1.0; 3]),
         (Algorithm::Gamble, 80, 8, [1.0; 3]),
@@ -68,8 +68,7 @@ fn early_stopping_follows_the_error_of_the_rows_held_out() {
             let (mut wrong, mut weight_of_all) = (0.0, 0.0);
             for (row, scores) in (n_learned..).zip(&mut scores) {
                 let leaf = leaf_of(tree, &table.values[row..=row]);
-                let (classes, votes) = tree.leaves.listed(leaf);
-                for (&class, vote) in classes.iter().zip(votes) {
+                for (class, vote) in tree.leaves.listed(leaf) {
                     scores[class as usize] += vote - tree.leaves.others[leaf];
                 }
                 let mut best = 0;
@@ -103,7 +102,7 @@ fn early_stopping_follows_the_error_of_the_rows_held_out() {
 }
 
 #[test]
-fn a_sample_of_no_row_is_all_rows() {
+fn an_empty_sample_is_replaced_by_all_rows() {
     let params = Params {
         subsample: 1e-9,
         ..paper()
@@ -116,10 +115,10 @@ fn a_sample_of_no_row_is_all_rows() {
     }
 }
 
-/// K = 3, a leaf of class 0 alone: r is 3 for it and -6 for the others, their mean -3, so f is
-/// 6 and -3, and f / (K - 1) is 3 and -1.5.
+/// With K = 3 and a leaf of class 0 alone, r is 3 for class 0 and -6 for the others. Their mean is
+/// -3, so f is 6 and -3, and f / (K - 1) is 3 and -1.5.
 #[test]
-fn rows_that_the_tree_was_not_grown_from_gain_little_weight() {
+fn rows_outside_the_sample_gain_limited_weight() {
     let table = Table::from_column(&[0.0, 1.0, 0.0, 0.0], &[0, 1, 0, 2], 3);
     let columns = table.columns(&paper());
     let mut weights = Weights::new(table.weights.iter().map(|&weight| weight.into()));
@@ -136,7 +135,7 @@ fn rows_that_the_tree_was_not_grown_from_gain_little_weight() {
     for class in [0, 1] {
         push_votes(&mut leaves, &[(class, 1.0)], 3, false, 1.0);
     }
-    reweigh(&mut weights, &leaves, grower.leaves(), &table.labels, 3);
+    reweight(&mut weights, &leaves, grower.leaves(), &table.labels, 3);
     weights.refresh();
     // The logarithms are -3, -3, -3 and 1 instead of 1.5.
     for (row, expected) in [4.0, 4.0, 4.0, 0.0].into_iter().enumerate() {
@@ -145,7 +144,7 @@ fn rows_that_the_tree_was_not_grown_from_gain_little_weight() {
 }
 
 #[test]
-fn samme_weighs_a_tree_by_its_error_on_all_rows() {
+fn samme_weights_a_tree_by_its_error_on_all_rows() {
     let params = Params {
         algorithm: Algorithm::Samme,
         n_estimators: 1,
@@ -180,7 +179,7 @@ fn samme_stops_after_a_tree_without_errors() {
 }
 
 #[test]
-fn of_leaves_of_equal_gain_the_oldest_is_split() {
+fn the_oldest_of_leaves_with_equal_gain_is_split() {
     let values = [0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 1.0];
     let table = Table {
         values: values.to_vec(),
@@ -198,10 +197,10 @@ fn of_leaves_of_equal_gain_the_oldest_is_split() {
     assert!(!nodes[1].is_leaf() && nodes[2].is_leaf());
 }
 
-/// Nodes that have no chance to be split are not searched. How many these are depends on the number of
-/// leaves, the splits do not.
+/// Nodes that can never be split are not searched. The number of leaves decides which nodes these
+/// are, but does not change the splits.
 #[test]
-fn a_tree_of_few_leaves_is_the_beginning_of_one_of_many() {
+fn a_small_tree_is_the_beginning_of_a_large_one() {
     let table = traversal::table(400, true);
     let grow = |max_leaves| {
         let params = Params {
@@ -223,8 +222,8 @@ fn a_tree_of_few_leaves_is_the_beginning_of_one_of_many() {
 }
 
 #[test]
-fn reports_and_summary_are_in_shares_of_the_weight() {
-    // Two rows of each class to the left, one to the right.
+fn reports_and_importances_are_shares_of_the_weight() {
+    // Rows of weight 4 of classes 0 and 1 go left, a row of weight 8 goes right.
     let mut table = Table::from_column(&[0.0, 0.0, 0.0, 1.0], &[0, 0, 1, 2], 3);
     table.weights = vec![2.0, 2.0, 4.0, 8.0];
     let params = Params {
@@ -242,7 +241,7 @@ fn reports_and_summary_are_in_shares_of_the_weight() {
             "{column:?}"
         );
     };
-    // Of shares of 4, 4 and 8 the sum of squares is 6 / 16 of the weight; split it is 12 / 16.
+    // The squared weights 4, 4 and 8 over the weight 16 sum to 6; after the split the sum is 4 + 8.
     let ln_2 = std::f64::consts::LN_2;
     for report in model.reports() {
         close(report.get("weight").unwrap(), &[1.0, 0.5, 0.5]);
@@ -257,7 +256,7 @@ fn reports_and_summary_are_in_shares_of_the_weight() {
 }
 
 #[test]
-fn a_column_that_no_split_divides_evenly_makes_no_path_as_long_as_the_tree_has_leaves() {
+fn uneven_splits_do_not_exceed_the_largest_depth() {
     let values: Vec<f32> = (0..3000).map(|i| i as f32).collect();
     let labels: Vec<u32> = (0..3000).map(|i| i % 2).collect();
     let params = Params {

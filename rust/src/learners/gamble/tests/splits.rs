@@ -1,14 +1,14 @@
-//! Every strategy finds the best split.
+//! Tests that every strategy finds the best split.
 
 use proptest::prelude::*;
 
-use super::super::cuts::Histogram;
 use super::super::grow::{SplitFinder, TrainingSet};
-use super::super::node::{BestSplit, ColumnSplit, Cut, Rule, Split};
+use super::super::histogram::Histogram;
+use super::super::node::{BestSplit, Rule, Split, Subset};
 use super::super::run_scan::RunScan;
 use super::*;
 
-/// Rows of few different values, some of them missing, some columns mostly zero.
+/// Returns rows of few distinct values, some of which are missing; two columns are mostly zero.
 fn tables(most_values: i8) -> impl Strategy<Value = Table> {
     let cell = prop_oneof![
         6 => (-most_values..=most_values).prop_map(f32::from),
@@ -42,13 +42,13 @@ fn tables(most_values: i8) -> impl Strategy<Value = Table> {
     })
 }
 
-/// Sum over both sides of sum_k W_k^2 / W, from scratch.
+/// Computes the sum of sum_k W_k^2 / W over both sides from scratch.
 pub(super) fn score(table: &Table, goes_left: &[bool]) -> f64 {
     let mut sides = [vec![0.0; table.n_classes], vec![0.0; table.n_classes]];
     for ((&left, &label), &weight) in goes_left.iter().zip(&table.labels).zip(&table.weights) {
         sides[usize::from(left)][label as usize] += f64::from(weight);
     }
-    let of = |side: &Vec<f64>| {
+    let side_score = |side: &Vec<f64>| {
         let all: f64 = side.iter().sum();
         let square: f64 = side.iter().map(|w| w * w).sum();
         if all > 0.0 {
@@ -57,11 +57,11 @@ pub(super) fn score(table: &Table, goes_left: &[bool]) -> f64 {
             0.0
         }
     };
-    sides.iter().map(of).sum()
+    sides.iter().map(side_score).sum()
 }
 
-/// The best score of all cuts of all columns, missing values to either side, that leave
-/// both sides `min_rows` rows.
+/// Returns the best score of all cuts of all columns that leave `min_rows` rows to both sides.
+/// Missing values may go to either side.
 fn best_by_trying(table: &Table, min_rows: usize) -> f64 {
     let n = table.labels.len();
     let mut best = score(table, &vec![true; n]);
@@ -83,7 +83,7 @@ fn best_by_trying(table: &Table, min_rows: usize) -> f64 {
     best
 }
 
-/// The best split of all rows as one node.
+/// Returns the best split of the node of all rows.
 pub(super) fn best_split(table: &Table, columns: &Columns, min_rows: usize) -> Option<Split> {
     let params = Params {
         min_samples_leaf: min_rows as u32,
@@ -103,15 +103,11 @@ pub(super) fn best_split(table: &Table, columns: &Columns, min_rows: usize) -> O
 
 pub(super) fn goes_left(table: &Table, columns: &Columns, split: &Split) -> Vec<bool> {
     (0..table.labels.len())
-        .map(|row| {
-            split
-                .rule
-                .goes_left(code(columns, split.column as usize, row))
-        })
+        .map(|row| split.rule.goes_left(columns.code(split.column, row as u32)))
         .collect()
 }
 
-/// A histogram, and runs sorted in two ways: the same cut of every column.
+/// Compares the best cuts of every column by a histogram and by runs that are sorted in two ways.
 pub(super) fn strategies_agree(table: &Table, min_rows: usize) {
     let node = table.node(min_rows);
     for at in 0..table.width {
@@ -119,23 +115,30 @@ pub(super) fn strategies_agree(table: &Table, min_rows: usize) {
         let values: Vec<f32> = values.copied().collect();
         let coding = coding(&values, Splits::Exact, false);
         let codes: Vec<u8> = values.iter().map(|&v| coding.code(v) as u8).collect();
-        let (n_codes, missing) = (coding.n_codes(), coding.missing_code());
-        assert!(n_codes <= 256);
-        let mut scan = RunScan::default();
-        scan.enter(&node);
-        let code = |at: usize| u32::from(codes[at]);
-        let item = |at: usize| node.items[at];
-        scan.sort(node.len(), n_codes, code, item);
-        let scanned = scan.best_cut(&node, missing, None);
-        // So many that they are sorted by comparing.
-        scan.sort(node.len(), usize::MAX, code, item);
-        assert_eq!(scan.best_cut(&node, missing, None), scanned);
-        let summed = Histogram::default().best_cut(&node, &codes, &coding);
-        assert_eq!(scanned.is_some(), summed.is_some());
-        if let (Some(a), Some(b)) = (scanned, summed) {
-            let of = |cut: Cut| (cut.last_left, cut.first_right, cut.missing_left);
-            assert_eq!(of(a), of(b));
-            assert!((a.score - b.score).abs() < 1e-9 * node.weight);
+        assert!(coding.n_codes() <= 256);
+        let best = |offer_cuts: &dyn Fn(&mut BestSplit)| {
+            let mut best = BestSplit::new(&node);
+            best.enter(0);
+            offer_cuts(&mut best);
+            best.split
+        };
+        let scanned = |n_codes: usize| {
+            best(&|best| {
+                let mut scan = RunScan::default();
+                scan.enter(&node);
+                let code = |at: usize| u32::from(codes[at]);
+                scan.sort(node.len(), n_codes, code, |at| node.items[at]);
+                scan.offer_cuts(&node, &coding, None, best);
+            })
+        };
+        let by_counting = scanned(coding.n_codes());
+        // Rows are sorted by comparing if codes are very many.
+        assert_eq!(scanned(usize::MAX), by_counting);
+        let summed = best(&|best| Histogram::default().offer_cuts(&node, &codes, &coding, best));
+        assert_eq!(by_counting.is_some(), summed.is_some());
+        if let (Some(a), Some(b)) = (by_counting, summed) {
+            assert_eq!(a.rule, b.rule);
+            assert!((a.gain - b.gain).abs() < 1e-9 * node.weight);
         }
     }
 }
@@ -160,7 +163,7 @@ proptest! {
             }
             None => prop_assert!(expected - node.score() < 1e-9 * node.weight),
         }
-        prop_assert!(expected - node.score() <= node.most_gain());
+        prop_assert!(expected - node.score() <= node.max_gain());
     }
 
     #[test]
@@ -169,7 +172,7 @@ proptest! {
     }
 
     #[test]
-    fn of_two_classes_the_best_subset_is_found(
+    fn the_best_subset_for_two_classes_is_found(
         rows in prop::collection::vec((0u8..7, 0u32..2, 1u8..9), 2..40),
     ) {
         let table = Table {
@@ -195,7 +198,7 @@ proptest! {
     }
 
     #[test]
-    fn of_columns_of_two_values_the_best_split_is_found(
+    fn the_best_split_by_binary_columns_is_found(
         rows in prop::collection::vec((prop::array::uniform6(0u8..6), 0u32..7), 20..60),
         min_rows in 1usize..4,
     ) {
@@ -214,10 +217,10 @@ proptest! {
         prop_assert!((found - expected).abs() < 1e-9 * node.weight);
     }
 
-    /// The prefixes of the categories in the order of the shares of each of the four heaviest
-    /// classes, and each category against all others.
+    /// A subset is at least as good as every prefix of the categories in the orders by the shares
+    /// of the four heaviest classes, and as every single category.
     #[test]
-    fn of_many_classes_a_good_subset_is_found(
+    fn a_good_subset_for_many_classes_is_found(
         rows in prop::collection::vec((0u8..7, 0u32..6, 1u8..9), 2..40),
     ) {
         let table = Table {
@@ -228,21 +231,21 @@ proptest! {
             n_classes: 6,
         };
         let weight = |category: usize, class: Option<usize>| -> f64 {
-            let of = rows.iter().filter(|row| row.0 as usize == category);
-            let of = of.filter(|row| class.is_none_or(|class| row.1 as usize == class));
-            of.map(|row| f64::from(row.2)).sum()
+            let rows = rows.iter().filter(|row| row.0 as usize == category);
+            let rows = rows.filter(|row| class.is_none_or(|class| row.1 as usize == class));
+            rows.map(|row| f64::from(row.2)).sum()
         };
         let mut classes: Vec<usize> = (0..6).collect();
         let total = |class: usize| (0..7).map(|category| weight(category, Some(class))).sum::<f64>();
         classes.sort_by(|&a, &b| total(b).total_cmp(&total(a)));
-        // Where classes are as heavy as the fourth, it is not said which are tried.
+        // If the fourth and fifth class have equal weights, either may be tried.
         prop_assume!(total(classes[3]) > total(classes[4]) || total(classes[4]) == 0.0);
         let mut subsets: Vec<Vec<usize>> = (0..7).map(|category| vec![category]).collect();
         for &class in &classes[..4] {
             let share = |category: usize| weight(category, Some(class)) / weight(category, None);
             let mut order: Vec<usize> = (0..7).filter(|&c| weight(c, None) > 0.0).collect();
             order.sort_by(|&a, &b| share(b).total_cmp(&share(a)));
-            // Where shares are equal it is not said which comes first.
+            // Categories with equal shares may come in either order.
             prop_assume!(order.windows(2).all(|pair| share(pair[0]) > share(pair[1]) || share(pair[0]) == 0.0));
             let n = order.iter().filter(|&&c| share(c) > 0.0).count();
             subsets.extend((1..=n).map(|n| order[..n].to_vec()));
@@ -260,7 +263,7 @@ proptest! {
     }
 
     #[test]
-    fn codes_and_thresholds_part_values_alike(
+    fn codes_and_thresholds_divide_values_alike(
         values in prop::collection::vec(-1000i16..1000, 2..600),
         splits in prop_oneof![Just(Splits::Exact), Just(Splits::Binned)],
         at in (0usize..10_000, 0usize..10_000),
@@ -294,7 +297,7 @@ fn too_many_categories_are_refused() {
 }
 
 #[test]
-fn of_equal_splits_that_by_the_first_column_is_the_best() {
+fn the_first_column_wins_among_equal_splits() {
     let table = Table {
         values: vec![0.0; 4],
         width: 1,
@@ -311,14 +314,7 @@ fn of_equal_splits_that_by_the_first_column_is_the_best() {
         (0, 2.0 - 3.0 * tolerance),
         (5, 2.0 + 0.1 * tolerance),
     ];
-    let cut = |score: f64| Cut {
-        score,
-        last_left: 0,
-        first_right: Some(1),
-        missing_left: None,
-        left_weight: 1.0,
-    };
-    // In every order.
+    // Try every order.
     for place in 0..offers.len().pow(5) {
         let order: Vec<usize> = (0..5).map(|at| place / 5usize.pow(at) % 5).collect();
         if (0..5).any(|offer| !order.contains(&offer)) {
@@ -327,15 +323,16 @@ fn of_equal_splits_that_by_the_first_column_is_the_best() {
         let mut best = BestSplit::new(&node);
         for at in order {
             let (column, score) = offers[at];
-            best.offer(column, ColumnSplit::Cut(cut(score)));
+            best.enter(column);
+            best.offer(score, || Rule::Subset(Subset::default()));
         }
-        assert_eq!(best.get().map(|(column, _)| column), Some(2));
+        assert_eq!(best.split.map(|split| split.column), Some(2));
     }
 }
 
 #[test]
-fn a_cut_inside_of_a_group_is_at_its_nearer_end() {
-    for (group, expected) in [
+fn a_threshold_inside_a_bin_moves_to_its_nearer_end() {
+    for (bin, expected) in [
         // The middle of 1 and 10 is 5.5.
         ((2.0, 3.0), (1, 5.5)),
         ((2.0, 6.0), (1, 8.0)),
@@ -343,11 +340,11 @@ fn a_cut_inside_of_a_group_is_at_its_nearer_end() {
         ((6.0, 9.0), (0, 5.5)),
     ] {
         let coding = Coding {
-            spans: vec![(0.0, 1.0), group, (10.0, 11.0)],
+            spans: vec![(0.0, 1.0), bin, (10.0, 11.0)],
             categorical: false,
             missing: false,
         };
-        assert_eq!(coding.cut(0, 2), expected, "{group:?}");
+        assert_eq!(coding.cut(0, 2), expected, "{bin:?}");
     }
 }
 
@@ -355,14 +352,14 @@ fn a_cut_inside_of_a_group_is_at_its_nearer_end() {
 fn a_threshold_is_below_the_value_to_its_right() {
     let low = 1.0 + f32::EPSILON;
     let high = low + f32::EPSILON;
-    // Their middle is rounded to the upper one.
+    // Their middle is rounded up to the higher value.
     assert_eq!(f64::midpoint(f64::from(low), f64::from(high)) as f32, high);
     let coding = coding(&[low, high], Splits::Exact, false);
     assert_eq!(coding.cut(0, 1), (0, low));
 }
 
 #[test]
-fn groups_have_about_equally_many_rows() {
+fn bins_have_about_equally_many_rows() {
     let n_rows = |coding: &Coding, values: &[f32]| {
         let mut n_rows = vec![0; coding.n_codes()];
         values
@@ -372,23 +369,24 @@ fn groups_have_about_equally_many_rows() {
     };
     let values: Vec<f32> = (1..=1000u16).map(f32::from).collect();
     let singles = coding(&values, Splits::Binned, false);
-    // 1000 / 255 is 3.9: 4 come nearer than 3.
+    // 1000 / 255 is 3.9, to which 4 is nearer than 3.
     assert_eq!(singles.spans[0], (1.0, 4.0));
     let sizes = n_rows(&singles, &values);
     assert!(
         sizes.len() == 255 && sizes.iter().all(|n| (3..=5).contains(n)),
         "{sizes:?}"
     );
-    // A value of more than its share is alone.
+    // A value with more rows than the share has a bin of its own.
     let heavy: Vec<f32> = values.iter().copied().chain([500.0; 300]).collect();
     let coding = coding(&heavy, Splits::Binned, false);
     assert_eq!(coding.spans[coding.code(500.0) as usize], (500.0, 500.0));
 }
 
 #[test]
-fn every_storage_gives_the_codes_back() {
+fn every_storage_returns_the_codes() {
     let n = 300;
-    // Mostly zero and of two values; of more; seldom not zero; full, of few values and of many.
+    // Columns with two values and with more values, mostly zero; a column with two non-zeros; dense
+    // columns with few and with many values.
     let value = |row: usize, column: usize| match column {
         0 => f32::from(u8::from(row.is_multiple_of(5))),
         1 => [1.0, 0.0, 0.0, -2.0, 0.0, 0.0, f32::NAN, 0.0][row % 8],
@@ -412,7 +410,8 @@ fn every_storage_gives_the_codes_back() {
         for (at, column) in columns.columns.iter().enumerate() {
             for row in 0..n {
                 let expected = column.coding.code(value(row, at));
-                assert_eq!(code(&columns, at, row), expected, "row {row}, column {at}");
+                let code = columns.code(at as u32, row as u32);
+                assert_eq!(code, expected, "row {row}, column {at}");
             }
         }
     }

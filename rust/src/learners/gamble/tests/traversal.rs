@@ -1,11 +1,11 @@
-//! Prediction, which takes eight paths side by side, against one path after the other.
+//! Tests of prediction, which follows eight paths side by side, against one path after the other.
 
 use super::super::frozen::FrozenTrees;
 use super::super::predict::Predictor;
 use super::super::tree::Tree;
 use super::*;
 
-/// Number of the leaf that a row is routed to.
+/// Returns the number of the leaf that a row reaches.
 pub(super) fn leaf_of(tree: &Tree, row: &[f32]) -> usize {
     let mut at = 0;
     loop {
@@ -23,7 +23,7 @@ pub(super) fn leaf_of(tree: &Tree, row: &[f32]) -> usize {
     }
 }
 
-/// Rows of three numbers and a category, of which some are missing if `missing`.
+/// Returns rows of three numbers and a category. Some values are missing if `missing`.
 pub(super) fn table(n_rows: usize, missing: bool) -> Table {
     let (width, n_classes) = (4, 5);
     let number = |at: usize| (at * 7919 % 101) as f32 / 8.0 - 5.0;
@@ -43,26 +43,29 @@ pub(super) fn table(n_rows: usize, missing: bool) -> Table {
     }
 }
 
-/// The scores of the rows of `table` by `trees`, one path and one vote after the other.
+/// Returns the scores of the rows of `table` by `trees`, one path and one vote after the other.
 fn scores(trees: &[Tree], table: &Table) -> Vec<f64> {
-    let of_row = |row: &[f32]| {
+    let row_scores = |row: &[f32]| {
         let (mut scores, mut common) = (vec![0.0; table.n_classes], 0.0);
         for tree in trees {
             let leaf = leaf_of(tree, row);
             let others = f64::from(tree.leaves.others[leaf]);
-            let (classes, votes) = tree.leaves.listed(leaf);
-            for (&class, &vote) in classes.iter().zip(votes) {
+            for (class, vote) in tree.leaves.listed(leaf) {
                 scores[class as usize] += f64::from(vote) - others;
             }
             common += others;
         }
         scores.into_iter().map(move |score| score + common)
     };
-    table.values.chunks(table.width).flat_map(of_row).collect()
+    table
+        .values
+        .chunks(table.width)
+        .flat_map(row_scores)
+        .collect()
 }
 
 #[test]
-fn rows_side_by_side_get_what_each_gets_alone() {
+fn rows_side_by_side_get_the_scores_of_single_rows() {
     for missing in [false, true] {
         for categorical_features in [vec![], vec![3]] {
             let params = Params {
@@ -75,7 +78,7 @@ fn rows_side_by_side_get_what_each_gets_alone() {
             let learned = table(200, missing);
             let model = learned.learn(params, 1);
             assert_eq!(model.trees.len(), 11);
-            // Rows that were learned, and others; few of them, a group, and all but full blocks.
+            // Known and new rows: a few, a group of eight, and a block with an incomplete group.
             for (n_rows, missing) in [1, 2, 3, 4, 7, 8, 9, 27, 519]
                 .into_iter()
                 .zip([true, false].into_iter().cycle())
@@ -86,11 +89,18 @@ fn rows_side_by_side_get_what_each_gets_alone() {
                     scores(&model.trees, &table),
                     "{n_rows} rows"
                 );
-                // Groups of trees, what is left of them, and a single one.
+                // A group of eight trees and a single tree, two trees, and one tree.
                 for trees in [2..11, 4..6, 5..6] {
-                    let mut predictor = Predictor::new(table.n_classes);
+                    let mut predictor = Predictor::default();
                     let (frozen, rows) = (FrozenTrees::new(&model.trees), table.rows());
-                    predictor.score(&frozen, trees.clone(), &rows, 0..n_rows, |_, _| {});
+                    predictor.score(
+                        &frozen,
+                        trees.clone(),
+                        table.n_classes,
+                        &rows,
+                        0..n_rows,
+                        |_, _| {},
+                    );
                     assert_eq!(predictor.scores, scores(&model.trees[trees], &table));
                 }
             }
@@ -99,10 +109,10 @@ fn rows_side_by_side_get_what_each_gets_alone() {
 }
 
 #[test]
-fn features_of_any_number_are_found() {
+fn features_with_large_numbers_are_read() {
     let learned = table(100, false);
     let trees = learned.learn(paper(), 1).trees;
-    // The last number of the small nodes, and more.
+    // The largest number of 16 bits, and one more.
     for last in [65_535, 65_536] {
         let mut wide = trees.clone();
         let moved = |feature: u32| if feature == 2 { last } else { feature };
@@ -124,9 +134,16 @@ fn features_of_any_number_are_found() {
         };
         let expected = scores(&trees, &learned);
         for n_rows in [1, 100] {
-            let mut predictor = Predictor::new(table.n_classes);
+            let mut predictor = Predictor::default();
             let (frozen, rows) = (FrozenTrees::new(&wide), table.rows());
-            predictor.score(&frozen, 0..wide.len(), &rows, 0..n_rows, |_, _| {});
+            predictor.score(
+                &frozen,
+                0..wide.len(),
+                table.n_classes,
+                &rows,
+                0..n_rows,
+                |_, _| {},
+            );
             assert_eq!(predictor.scores, expected[..n_rows * table.n_classes]);
         }
     }

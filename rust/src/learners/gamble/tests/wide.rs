@@ -1,4 +1,4 @@
-//! Sparse columns that are more than the rows: what a node costs follows its entries.
+//! Tests of more sparse columns than rows, where the cost of a node follows its entries.
 
 use rand::RngExt;
 
@@ -10,14 +10,14 @@ use super::super::sparse_splitter::SparseSplitter;
 use super::splits::{best_split, goes_left, score};
 use super::*;
 
-/// All columns, as where there are too many to list those sampled.
+/// A sample of all columns, in the form for very many columns.
 const ALL: SampledFeatures<'_> = SampledFeatures::Hashed {
     key: 0,
     max_hash: u64::MAX,
 };
 
-/// Rows of random classes with entries in `own` columns each that no other row has, and in one
-/// more that the row before them has, too. The entries have the `values` in turn.
+/// Returns rows of random classes. Each has entries in `own` columns that no other row has, and in
+/// a column that it shares with the row before. The entries have the `values` in turn.
 fn table(n_rows: usize, own: usize, values: &[f32], weights: impl Fn(usize) -> f32) -> Table {
     let mut random = generator(2, 0, 0);
     let width = n_rows * (own + 1);
@@ -39,7 +39,7 @@ fn table(n_rows: usize, own: usize, values: &[f32], weights: impl Fn(usize) -> f
 }
 
 #[test]
-fn rows_that_there_is_no_memory_for_are_refused() {
+fn rows_that_do_not_fit_into_memory_are_refused() {
     assert!(check_memory(7, 3).is_ok());
     for (n_columns, n_classes) in [(usize::MAX / 64, 3), (7, usize::MAX / 64)] {
         let error = check_memory(n_columns, n_classes).unwrap_err();
@@ -48,7 +48,7 @@ fn rows_that_there_is_no_memory_for_are_refused() {
 }
 
 #[test]
-fn columns_of_one_entry_are_scanned_only_where_they_may_be_the_best() {
+fn columns_with_one_entry_are_only_scanned_if_they_can_be_the_best() {
     let unequal = |row: usize| 1.0 + (row * 37 % 200) as f32 / 100.0;
     for table in [
         table(200, 20, &[1.0], |_| 1.0),
@@ -62,8 +62,8 @@ fn columns_of_one_entry_are_scanned_only_where_they_may_be_the_best() {
             scan.n_scans = 0;
             let mut best = BestSplit::new(&node);
             splitter.find(&node, &columns, ALL, &mut scan, &mut best);
-            assert!(best.get().is_some());
-            // The 200 columns that two rows share, and hardly any of the 4000 others.
+            assert!(best.split.is_some());
+            // Scans the 200 columns that two rows share, and hardly any of the 4000 others.
             let n_scans = scan.n_scans;
             assert!((200..250).contains(&n_scans), "{n_scans} scans");
         }
@@ -71,7 +71,7 @@ fn columns_of_one_entry_are_scanned_only_where_they_may_be_the_best() {
 }
 
 #[test]
-fn of_columns_of_one_entry_the_best_is_found() {
+fn the_best_of_columns_with_one_entry_is_found() {
     for (own, values) in [
         (8, &[1.0][..]),
         (8, &[1.0, -1.0, 2.0, f32::NAN, -3.0]),
@@ -80,13 +80,13 @@ fn of_columns_of_one_entry_the_best_is_found() {
         for min_rows in [1, 2] {
             let table = table(150, own, values, |row| [1.0, 1.0, 2.5][row % 3]);
             let (columns, node) = (table.columns(&paper()), table.node(min_rows));
-            let rows_of = |column: usize| -> Vec<bool> {
+            let has_entry = |column: usize| -> Vec<bool> {
                 let values = table.values.iter().skip(column).step_by(table.width);
                 values.map(|&value| value != 0.0).collect()
             };
             let scores: Vec<f64> = (0..table.width)
                 .map(|column| {
-                    let rows = rows_of(column);
+                    let rows = has_entry(column);
                     let n = rows.iter().filter(|row| **row).count();
                     let may_be = n >= min_rows;
                     if may_be {

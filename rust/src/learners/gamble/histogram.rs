@@ -1,0 +1,159 @@
+//! Cuts of large nodes by histograms of the weights.
+//!
+//! A histogram adds up the weights by code and class: O(rows) to fill and O(codes x classes at the
+//! node) to scan. It is used if the second number is at most a fixed multiple of the first.
+
+use super::columns::Coding;
+use super::node::{BestSplit, Cut, Item, Node, Side};
+use crate::simd::dispatched;
+
+/// Classes that are summed side by side: one 512-bit register or two of 256 bits.
+const CLASS_LANES: usize = 8;
+
+/// Classes that are summed side by side at nodes of few classes.
+pub const FEW_CLASS_LANES: usize = 4;
+
+/// Cells of the histogram that cost as much as a row.
+const CELLS_PER_ROW: usize = 4;
+
+/// Largest number of codes of a column with a histogram.
+const MAX_CODES: usize = 256;
+
+/// Returns the number of cells of a code: one for each class of `node`, rounded up to a whole
+/// register.
+pub fn stride(node: &Node) -> usize {
+    let n_classes = node.totals.len();
+    if n_classes <= FEW_CLASS_LANES {
+        FEW_CLASS_LANES
+    } else {
+        n_classes.next_multiple_of(CLASS_LANES)
+    }
+}
+
+/// Workspace for finding cuts by histograms.
+#[derive(Debug, Default)]
+pub struct Histogram {
+    /// Weights by code and class.
+    cells: Vec<f64>,
+    /// Left side of the cut after each code present.
+    sides: Vec<Side>,
+}
+
+impl Histogram {
+    /// Returns true if the cost of a histogram is bounded by the number of rows of `node`.
+    pub fn pays(node: &Node, n_codes: usize) -> bool {
+        n_codes * stride(node) <= CELLS_PER_ROW * node.len()
+    }
+
+    /// Offers the cuts of a column to `best`. `codes` are the codes of all training rows.
+    pub fn offer_cuts(&mut self, node: &Node, codes: &[u8], coding: &Coding, best: &mut BestSplit) {
+        let stride = stride(node);
+        self.cells.clear();
+        self.cells.resize(coding.n_codes() * stride, 0.0);
+        let mut counts = [0; MAX_CODES];
+        fill(node, codes, stride, &mut self.cells, &mut counts);
+        let n_values = coding.spans.len();
+        let (values, missing) = self.cells.split_at(n_values * stride);
+        let missing_code = coding.missing_code();
+        let n_missing = missing_code.map_or(0, |code| counts[code as usize]);
+        let mut present = [0; MAX_CODES];
+        let mut n_present = 0;
+        // Branchless: every code is written, and codes without rows are overwritten.
+        for (code, &count) in (0..).zip(&counts[..n_values]) {
+            present[n_present] = code;
+            n_present += usize::from(count > 0);
+        }
+        let present = &present[..n_present];
+        for missing_left in [false, true] {
+            if missing_left && n_missing == 0 {
+                break;
+            }
+            let start = if missing_left { missing } else { &[] };
+            let mut n_rows = if missing_left { n_missing } else { 0 };
+            self.sides.clear();
+            self.sides.extend(present.iter().map(|&code| {
+                n_rows += counts[code as usize];
+                let empty = Side::default();
+                Side { n_rows, ..empty }
+            }));
+            let (totals, sides) = (&node.totals, &mut self.sides[..]);
+            if stride == FEW_CLASS_LANES {
+                sum_up::<FEW_CLASS_LANES>(present, values, stride, start, totals, sides);
+            } else {
+                sum_up::<CLASS_LANES>(present, values, stride, start, totals, sides);
+            }
+            for (at, side) in sides.iter().enumerate() {
+                best.offer(node.split_score(side), || {
+                    let cut = Cut {
+                        last_left: present[at],
+                        first_right: present.get(at + 1).copied(),
+                        missing_left: (n_missing > 0).then_some(missing_left),
+                        left_weight: side.weight,
+                    };
+                    cut.rule(node, coding)
+                });
+            }
+        }
+    }
+}
+
+/// Adds up the weights of the rows of `node` by code and class, with `stride` cells per code, and
+/// counts the rows of every code. Never inlined, because the loop needs all registers.
+#[inline(never)]
+fn fill(
+    node: &Node,
+    codes: &[u8],
+    stride: usize,
+    cells: &mut [f64],
+    counts: &mut [usize; MAX_CODES],
+) {
+    for (&row, &Item { class, weight }) in node.rows.iter().zip(&node.items) {
+        let code = codes[row as usize] as usize;
+        cells[code * stride + class as usize] += f64::from(weight);
+        counts[code] += 1;
+    }
+}
+
+dispatched! {
+    /// Adds the sums up to each of the codes `present` to `sides`, N classes at a time. Each code
+    /// has `stride` cells, and the weights of `start` are left of the first code.
+    fn sum_up[N](
+        present: &[u32], cells: &[f64], stride: usize, start: &[f64], totals: &[f64], sides: &mut [Side],
+    ) {
+        for at in (0..stride).step_by(N) {
+            let mut all = [0.0; N];
+            for (all, total) in all.iter_mut().zip(&totals[at..]) {
+                *all = *total;
+            }
+            let mut left = [0.0; N];
+            if let Some(start) = start.get(at..at + N) {
+                left.copy_from_slice(start);
+            }
+            for (&code, side) in present.iter().zip(sides.iter_mut()) {
+                let cells = &cells[code as usize * stride + at..];
+                let cells: &[f64; N] = cells.first_chunk().unwrap_or(&[0.0; N]);
+                let (mut square, mut other) = ([0.0; N], [0.0; N]);
+                for lane in 0..N {
+                    left[lane] += cells[lane];
+                    square[lane] = left[lane] * left[lane];
+                    let right = all[lane] - left[lane];
+                    other[lane] = right * right;
+                }
+                side.weight += fold(left);
+                side.square += fold(square);
+                side.other_square += fold(other);
+            }
+        }
+    }
+}
+
+/// Adds up 4 or 8 lanes pairwise, in a fixed order.
+#[inline(always)]
+#[allow(clippy::inline_always)]
+pub fn fold<const N: usize>(lanes: [f64; N]) -> f64 {
+    let mut four = [0.0; 4];
+    for (lane, value) in lanes.iter().enumerate() {
+        four[lane % 4] += value;
+    }
+    (four[0] + four[2]) + (four[1] + four[3])
+}
