@@ -9,9 +9,7 @@ use super::frozen::{block_rows, FrozenTrees, Router, LANES};
 use super::grow::{Grower, TrainingSet};
 use super::node::Node;
 use super::sampling::{generator, RowSampler, Weights};
-use super::tree::{
-    heaviest, push_samme_votes, push_votes, samme_vote, weighted_error, Leaves, Tree,
-};
+use super::tree::{heaviest, push_votes, samme_vote, weighted_error, LeafRows, Leaves, Tree};
 use super::{Algorithm, Params};
 use crate::control::Control;
 use crate::data::Batch;
@@ -179,13 +177,10 @@ impl<'a> Validation<'a> {
     }
 }
 
-/// Rows of a leaf: those from which the tree was grown, and the others.
-type LeafRows = [Vec<u32>; 2];
-
-/// Returns the rows of each leaf of a tree that was grown from the places `sampled`, in rising
-/// order.
-fn rows_by_leaf(tree: &Tree, examples: &LabelledRows<'_>, sampled: &[u32]) -> Vec<LeafRows> {
-    let mut leaves = vec![LeafRows::default(); tree.leaves.count()];
+/// Returns the rows of each leaf of a tree that was grown from the places `sampled`, which rise:
+/// those places, and the others.
+fn rows_by_leaf(tree: &Tree, examples: &LabelledRows<'_>, sampled: &[u32]) -> Vec<[Vec<u32>; 2]> {
+    let mut leaves = vec![<[Vec<u32>; 2]>::default(); tree.leaves.count()];
     let mut sampled = sampled.iter().peekable();
     examples.route(tree, &mut Router::default(), |at, leaf| {
         let is_other = sampled.next_if_eq(&&(at as u32)).is_none();
@@ -229,20 +224,9 @@ pub fn boost(
     for round in 0..params.n_estimators as usize {
         weights.refresh();
         sampler.sample(&weights, seed, round as u64, &mut rows);
-        let mut is_last = false;
-        if let Some(tree) = trees.get(round) {
-            let leaf_rows = rows_by_leaf(tree, &learned, &rows);
-            let leaf_rows = leaf_rows
-                .iter()
-                .map(|[sampled, others]| (&sampled[..], &others[..]));
-            if params.algorithm == Algorithm::Samme && round + 1 == n_before {
-                // Each leaf of SAMME has one class, the one for which it votes.
-                let choices = &tree.leaves.classes;
-                let error = weighted_error(choices, leaf_rows.clone(), labels, &weights.plain);
-                is_last = error == 0.0;
-            }
-            reweight(&mut weights, &tree.leaves, leaf_rows, labels, n_classes);
-        } else {
+        let replayed = trees.get(round);
+        let replayed = replayed.map(|tree| rows_by_leaf(tree, &learned, &rows));
+        if replayed.is_none() {
             let training_set = TrainingSet {
                 columns,
                 labels,
@@ -251,14 +235,27 @@ pub fn boost(
                 control,
             };
             grower.grow(&training_set, &rows)?;
-            let votes = vote(params, &grower, &mut node, &training_set, n_classes);
-            let Some((leaves, has_no_errors)) = votes else {
+            let Some(leaves) = vote(params, &grower, &mut node, &training_set, n_classes) else {
                 break;
             };
-            is_last = has_no_errors;
-            reweight(&mut weights, &leaves, grower.leaves(), labels, n_classes);
             trees.push(grower.freeze(columns, leaves));
         }
+        let leaf_rows: Vec<LeafRows<'_>> = match &replayed {
+            None => grower.leaves().collect(),
+            Some(leaves) => {
+                let rows = leaves.iter();
+                rows.map(|[sampled, others]| LeafRows { sampled, others })
+                    .collect()
+            }
+        };
+        let leaves = &trees[round].leaves;
+        let mut is_last = false;
+        if params.algorithm == Algorithm::Samme && round + 1 >= n_before {
+            // SAMME ends after a tree without errors. Its leaves have one class each, the choice.
+            let rows = leaf_rows.iter().copied();
+            is_last = weighted_error(&leaves.classes, rows, labels, &weights.plain) == 0.0;
+        }
+        reweight(&mut weights, leaves, &leaf_rows, labels, n_classes);
         if let Some(validation) = &mut validation {
             let n_rounds = validation.add(&trees[round]);
             is_last |= n_rounds >= params.patience as usize && round + 1 >= n_before;
@@ -275,20 +272,19 @@ pub fn boost(
     Ok(trees)
 }
 
-/// Returns the votes of the leaves of the tree just grown, and true if SAMME ends with this tree
-/// because it makes no errors. Returns `None` if SAMME ends without this tree because it is no
-/// better than chance.
+/// Returns the votes of the leaves of the tree just grown, or `None` if SAMME ends without this
+/// tree because it is no better than chance.
 fn vote(
     params: &Params,
     grower: &Grower,
     node: &mut Node,
     training_set: &TrainingSet<'_>,
     n_classes: usize,
-) -> Option<(Leaves, bool)> {
+) -> Option<Leaves> {
     let (labels, weights) = (training_set.labels, training_set.weights);
     let mut leaves = Leaves::new();
-    let by_leaf = grower.leaves().map(|(sampled, _)| {
-        node.read(sampled, labels, weights);
+    let by_leaf = grower.leaves().map(|rows| {
+        node.read(rows.sampled, labels, weights);
         node.by_class()
     });
     match params.algorithm {
@@ -297,32 +293,32 @@ fn vote(
             for by_class in by_leaf {
                 push_votes(&mut leaves, &by_class, n_classes, clip, rate);
             }
-            Some((leaves, false))
         }
         Algorithm::Samme => {
             let choices: Vec<u32> = by_leaf.map(|by_class| heaviest(&by_class)).collect();
             let error = weighted_error(&choices, grower.leaves(), labels, weights);
             let vote = params.learning_rate * samme_vote(error, n_classes)?;
-            push_samme_votes(&mut leaves, &choices, vote, n_classes);
-            Some((leaves, error == 0.0))
+            for choice in choices {
+                leaves.push([(choice, vote)], -vote / (n_classes as f64 - 1.0));
+            }
         }
     }
+    Some(leaves)
 }
 
 /// Step (e): w *= exp(-(1/K) y.f). The codes of the labels and f sum to 0 over the classes, so
-/// (1/K) y.f is f of the row's own class over K - 1. `rows` has the rows of each leaf: those from
-/// which the tree was grown, and the others.
-pub fn reweight<'a>(
+/// (1/K) y.f is f of the row's own class over K - 1.
+pub fn reweight(
     weights: &mut Weights,
     leaves: &Leaves,
-    rows: impl Iterator<Item = (&'a [u32], &'a [u32])>,
+    leaf_rows: &[LeafRows<'_>],
     labels: &[u32],
     n_classes: usize,
 ) {
     let change = |vote: f32| -f64::from(vote) / (n_classes as f64 - 1.0);
     // The last leaf that each class is present in, and the change of its log weights there.
     let mut listed = vec![(usize::MAX, 0.0); n_classes];
-    for (leaf, (sampled, others)) in rows.enumerate() {
+    for (leaf, rows) in leaf_rows.iter().enumerate() {
         for (class, vote) in leaves.listed(leaf) {
             listed[class as usize] = (leaf, change(vote));
         }
@@ -331,10 +327,10 @@ pub fn reweight<'a>(
             (at, change) if at == leaf => change,
             _ => unlisted,
         };
-        for &row in sampled {
+        for &row in rows.sampled {
             weights.scale(row as usize, row_change(row));
         }
-        for &row in others {
+        for &row in rows.others {
             weights.scale(row as usize, row_change(row).min(MAX_RISE_UNSAMPLED));
         }
     }

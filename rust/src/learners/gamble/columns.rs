@@ -199,17 +199,16 @@ impl Columns {
             (feature, (row, value))
         });
         drop(by_row);
-        let mut categorical = vec![false; rows.n_cols()];
-        for &feature in &params.categorical_features {
-            let Some(is_categorical) = categorical.get_mut(feature as usize) else {
-                let allowed = format!("columns of X, which has {}", rows.n_cols());
-                return Err(Error::parameter("categorical_features", feature, allowed));
-            };
-            *is_categorical = true;
+        let categorical = &params.categorical_features;
+        let unknown = |&&feature: &&u32| feature as usize >= rows.n_cols();
+        if let Some(feature) = categorical.iter().find(unknown) {
+            let allowed = format!("columns of X, which has {}", rows.n_cols());
+            return Err(Error::parameter("categorical_features", feature, allowed));
         }
         let make = |feature: usize| {
             control.check()?;
-            let (entries, categorical) = (by_feature.get(feature), categorical[feature]);
+            let categorical = categorical.contains(&(feature as u32));
+            let entries = by_feature.get(feature);
             Column::new(feature, entries, which.len(), params, categorical)
         };
         let features = 0..rows.n_cols();

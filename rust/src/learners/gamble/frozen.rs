@@ -14,7 +14,7 @@ use crate::memory::{self, can_alloc};
 /// Traversals that run side by side.
 pub const LANES: usize = 8;
 
-/// Smallest number of rows of which eight are routed through a tree side by side.
+/// Smallest number of rows that go through a tree side by side.
 const MIN_ROWS_SIDE_BY_SIDE: usize = 4;
 
 /// Largest number of values of a block of rows, unless it has the smallest number of rows.
@@ -30,7 +30,7 @@ pub fn block_rows(n_values: usize) -> usize {
 
 /// Returns an error if there is no memory for the smallest block of rows and the scores of a row.
 pub fn check_memory(n_columns: usize, n_classes: usize) -> Result<()> {
-    /// Largest number of bytes of which the system is not asked.
+    /// Largest number of bytes for which the available memory is not queried.
     const UNCHECKED_BYTES: usize = 1 << 28;
     let score_bytes = n_classes.saturating_mul(size_of::<f64>());
     if can_alloc(n_columns.checked_mul(LANES * size_of::<f32>()))
@@ -122,8 +122,6 @@ impl FrozenTrees {
 
     /// Returns the leaves below the nodes `at` for rows that start at `offsets` among the values.
     /// `PLAIN` requires that no value is missing and no feature categorical.
-    #[inline(always)]
-    #[allow(clippy::inline_always)]
     fn traverse<const PLAIN: bool>(
         &self,
         mut at: [u32; LANES],
@@ -184,30 +182,20 @@ impl Router {
         wanted: Range<usize>,
         rows: &Rows<'_>,
         which: impl ExactSizeIterator<Item = usize>,
-        visit: impl FnMut(LeafHit),
-    ) {
-        let n_rows = which.len();
-        self.read(rows, which);
-        if self.has_missing || !trees.sets.is_empty() {
-            self.visit_leaves::<false>(trees, wanted, n_rows, rows.n_cols(), visit);
-        } else {
-            self.visit_leaves::<true>(trees, wanted, n_rows, rows.n_cols(), visit);
-        }
-    }
-
-    fn visit_leaves<const PLAIN: bool>(
-        &self,
-        trees: &FrozenTrees,
-        wanted: Range<usize>,
-        n_rows: usize,
-        width: usize,
         mut visit: impl FnMut(LeafHit),
     ) {
+        let (n_rows, width) = (which.len(), rows.n_cols());
+        self.read(rows, which);
+        let traverse = if self.has_missing || !trees.sets.is_empty() {
+            FrozenTrees::traverse::<false>
+        } else {
+            FrozenTrees::traverse::<true>
+        };
         if n_rows < MIN_ROWS_SIDE_BY_SIDE {
             for row in 0..n_rows {
                 for first in wanted.clone().step_by(LANES) {
                     let roots = from_fn(|lane| trees.roots[(first + lane).min(wanted.end - 1)]);
-                    let leaves = trees.traverse::<PLAIN>(roots, [row * width; LANES], &self.values);
+                    let leaves = traverse(trees, roots, [row * width; LANES], &self.values);
                     for (tree, leaf) in (first..wanted.end).zip(leaves) {
                         visit(LeafHit { row, tree, leaf });
                     }
@@ -220,7 +208,7 @@ impl Router {
             for first in (0..n_rows).step_by(LANES) {
                 let offsets = from_fn(|lane| (first + lane).min(n_rows - 1) * width);
                 let roots = [trees.roots[tree]; LANES];
-                let leaves = trees.traverse::<PLAIN>(roots, offsets, &self.values);
+                let leaves = traverse(trees, roots, offsets, &self.values);
                 for (row, leaf) in (first..n_rows).zip(leaves) {
                     visit(LeafHit { row, tree, leaf });
                 }

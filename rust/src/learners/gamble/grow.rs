@@ -14,7 +14,7 @@ use super::node::{BestSplit, Node, Split};
 use super::run_scan::RunScan;
 use super::sampling::FeatureSampler;
 use super::sparse_splitter::SparseSplitter;
-use super::tree::{Leaves, Statistics, Tree, TreeNode};
+use super::tree::{LeafRows, Leaves, Statistics, Tree, TreeNode};
 use super::Params;
 use crate::control::Control;
 use crate::error::Result;
@@ -31,75 +31,6 @@ pub struct TrainingSet<'a> {
     pub control: &'a Control,
 }
 
-/// Workspace for reading nodes and finding their best splits.
-pub struct SplitFinder {
-    features: FeatureSampler,
-    node: Node,
-    histogram: Histogram,
-    scan: RunScan,
-    sparse: SparseSplitter,
-}
-
-impl SplitFinder {
-    pub fn new(params: &Params, n_columns: usize, n_classes: usize) -> Self {
-        Self {
-            features: FeatureSampler::new(n_columns, params.max_features),
-            node: Node::new(n_classes, params.min_samples_leaf as usize),
-            histogram: Histogram::default(),
-            scan: RunScan::default(),
-            sparse: SparseSplitter::default(),
-        }
-    }
-
-    /// Returns the statistics of the node with this `number` and these `rows`, and its best split
-    /// if the node can be split and may gain more than `min_gain`. Among equals the split by the
-    /// first column wins. Once the training set's control says to stop, no more columns are
-    /// searched.
-    pub fn find(
-        &mut self,
-        training_set: &TrainingSet<'_>,
-        rows: &[u32],
-        number: usize,
-        min_gain: f64,
-    ) -> (Statistics, Option<Split>) {
-        let node = &mut self.node;
-        node.read(rows, training_set.labels, training_set.weights);
-        let statistics = Statistics {
-            n_rows: node.len() as u32,
-            weight: node.weight,
-            gain: 0.0,
-            entropy: node.entropy(),
-        };
-        let may_gain = node.totals.len() > 1 && node.max_gain() > min_gain;
-        if !may_gain || node.len() < 2 * node.min_rows {
-            return (statistics, None);
-        }
-        let ((seed, round), columns) = (training_set.seed, training_set.columns);
-        let sampled = self.features.sample(seed, round, number as u64);
-        let mut best = BestSplit::new(&self.node);
-        self.scan.enter(&self.node);
-        for &at in columns.dense.iter().filter(|&&at| sampled.contains(at)) {
-            if training_set.control.check().is_err() {
-                break;
-            }
-            best.enter(at);
-            let (histogram, scan) = (&mut self.histogram, &mut self.scan);
-            offer_splits(
-                &self.node,
-                &columns.columns[at as usize],
-                histogram,
-                scan,
-                &mut best,
-            );
-        }
-        if !columns.sparse.is_empty() {
-            let (node, scan) = (&self.node, &mut self.scan);
-            self.sparse.find(node, columns, sampled, scan, &mut best);
-        }
-        (statistics, best.split)
-    }
-}
-
 /// Offers the splits of `node` by a dense column to `best`. All strategies have the same best
 /// split, up to rounding of scores, so the cheapest one is chosen. For n rows of k classes:
 ///
@@ -109,7 +40,8 @@ impl SplitFinder {
 /// | at most 256 codes, codes x k small relative to n | [`Histogram`] | O(n + codes x k) |
 /// | others | [`RunScan::offer_cuts`] | O(n log n) or O(n + codes), whichever is less |
 ///
-/// [`SparseSplitter`] searches all sparse columns together, in O(entries of the rows).
+/// [`SparseSplitter`] searches all sparse columns together, in O(n log n) for n entries of
+/// the rows.
 fn offer_splits(
     node: &Node,
     column: &Column,
@@ -156,12 +88,12 @@ const MAX_DEPTH: u32 = 512;
 
 /// A node of a growing tree.
 #[derive(Debug, Clone)]
-struct GrownNode {
+pub struct GrownNode {
     spans: Spans,
     /// Steps from the root.
     depth: u32,
     /// The best split, which may never be made.
-    split: Option<Split>,
+    pub split: Option<Split>,
     /// The left child, which the right child follows; 0 in a leaf.
     left: usize,
     statistics: Statistics,
@@ -170,31 +102,35 @@ struct GrownNode {
 /// Grows one tree after the other in the same workspace.
 pub struct Grower {
     max_leaves: usize,
-    finder: SplitFinder,
+    features: FeatureSampler,
+    node: Node,
+    histogram: Histogram,
+    scan: RunScan,
+    sparse: SparseSplitter,
     /// Rows from which the tree is grown, node by node.
     sampled: Vec<u32>,
     /// All other rows, node by node.
     others: Vec<u32>,
     /// Buffer for dividing the rows.
     right: Vec<u32>,
-    nodes: Vec<GrownNode>,
+    pub nodes: Vec<GrownNode>,
     open: BinaryHeap<Candidate>,
-    /// Highest gains of all candidates so far, as many as the tree can have splits; the lowest
-    /// first.
-    highest_gains: BinaryHeap<Reverse<u64>>,
 }
 
 impl Grower {
     pub fn new(params: &Params, n_columns: usize, n_classes: usize) -> Self {
         Self {
             max_leaves: params.max_leaves as usize,
-            finder: SplitFinder::new(params, n_columns, n_classes),
+            features: FeatureSampler::new(n_columns, params.max_features),
+            node: Node::new(n_classes, params.min_samples_leaf as usize),
+            histogram: Histogram::default(),
+            scan: RunScan::default(),
+            sparse: SparseSplitter::default(),
             sampled: Vec::new(),
             others: Vec::new(),
             right: Vec::new(),
             nodes: Vec::new(),
             open: BinaryHeap::new(),
-            highest_gains: BinaryHeap::new(),
         }
     }
 
@@ -211,12 +147,11 @@ impl Grower {
         }
         self.nodes.clear();
         self.open.clear();
-        self.highest_gains.clear();
         let all = Spans {
             sampled: 0..self.sampled.len(),
             others: 0..self.others.len(),
         };
-        self.add(training_set, all, 0, 0.0);
+        self.add(training_set, all, 0, true);
         for n_leaves in 2..=self.max_leaves {
             let best = self.open.pop().map(|(_, Reverse(node))| node);
             let Some((node, split)) = best.and_then(|node| Some((node, self.nodes[node].split?)))
@@ -227,13 +162,9 @@ impl Grower {
             self.nodes[node].left = self.nodes.len();
             self.nodes[node].statistics.gain = split.gain;
             let depth = self.nodes[node].depth + 1;
-            let min_gain = if depth == MAX_DEPTH {
-                f64::INFINITY
-            } else {
-                self.min_gain(n_leaves)
-            };
+            let may_split = n_leaves < self.max_leaves && depth < MAX_DEPTH;
             for child in self.divide(training_set, &split, node) {
-                self.add(training_set, child, depth, min_gain);
+                self.add(training_set, child, depth, may_split);
             }
         }
         Ok(())
@@ -259,29 +190,25 @@ impl Grower {
         [left, right]
     }
 
-    /// Returns the gain that a child of the split to `n_leaves` leaves must exceed to be split
-    /// later. Once there are as many better candidates as possible splits, others have no chance.
-    fn min_gain(&self, n_leaves: usize) -> f64 {
-        if n_leaves == self.max_leaves {
-            return f64::INFINITY;
-        }
-        let is_full = self.highest_gains.len() == self.max_leaves - 1;
-        let lowest = self.highest_gains.peek().filter(|_| is_full);
-        lowest.map_or(0.0, |Reverse(bits)| f64::from_bits(*bits))
-    }
-
-    /// Adds a leaf and finds its best split.
-    fn add(&mut self, training_set: &TrainingSet<'_>, spans: Spans, depth: u32, min_gain: f64) {
+    /// Adds a leaf, and finds its best split if the leaf may be split later.
+    fn add(&mut self, training_set: &TrainingSet<'_>, spans: Spans, depth: u32, may_split: bool) {
         let (rows, number) = (&self.sampled[spans.sampled.clone()], self.nodes.len());
-        let (statistics, split) = self.finder.find(training_set, rows, number, min_gain);
-        if let Some(split) = split {
-            let gain = split.gain.to_bits();
-            self.open.push((gain, Reverse(number)));
-            self.highest_gains.push(Reverse(gain));
-            if self.highest_gains.len() == self.max_leaves {
-                self.highest_gains.pop();
-            }
+        self.node
+            .read(rows, training_set.labels, training_set.weights);
+        let node = &self.node;
+        let statistics = Statistics {
+            n_rows: node.len() as u32,
+            weight: node.weight,
+            gain: 0.0,
+            entropy: node.entropy(),
+        };
+        let can_gain = node.totals.len() > 1 && node.len() >= 2 * node.min_rows;
+        let mut split = None;
+        if may_split && can_gain {
+            split = self.best_split(training_set, number);
         }
+        let gain = split.map(|split| split.gain.to_bits());
+        self.open.extend(gain.map(|gain| (gain, Reverse(number))));
         self.nodes.push(GrownNode {
             spans,
             depth,
@@ -291,13 +218,34 @@ impl Grower {
         });
     }
 
-    /// Returns the rows of each leaf, in the order of the nodes: those from which the tree was
-    /// grown, and the others.
-    pub fn leaves(&self) -> impl Iterator<Item = (&[u32], &[u32])> {
+    /// Returns the best split of the node just read, which has the number `number`. Once the
+    /// training set's control says to stop, no more columns are searched.
+    fn best_split(&mut self, training_set: &TrainingSet<'_>, number: usize) -> Option<Split> {
+        let ((seed, round), columns) = (training_set.seed, training_set.columns);
+        let sampled = self.features.sample(seed, round, number as u64);
+        let (node, scan) = (&self.node, &mut self.scan);
+        let mut best = BestSplit::new(node);
+        scan.enter(node);
+        for &at in columns.dense.iter().filter(|&&at| sampled.contains(at)) {
+            if training_set.control.check().is_err() {
+                break;
+            }
+            best.enter(at);
+            let column = &columns.columns[at as usize];
+            offer_splits(node, column, &mut self.histogram, scan, &mut best);
+        }
+        if !columns.sparse.is_empty() {
+            self.sparse.find(node, columns, sampled, scan, &mut best);
+        }
+        best.split
+    }
+
+    /// Returns the rows of each leaf, in the order of the nodes.
+    pub fn leaves(&self) -> impl Iterator<Item = LeafRows<'_>> {
         let leaves = self.nodes.iter().filter(|node| node.left == 0);
-        leaves.map(|GrownNode { spans, .. }| {
-            let others = &self.others[spans.others.clone()];
-            (&self.sampled[spans.sampled.clone()], others)
+        leaves.map(|node| LeafRows {
+            sampled: &self.sampled[node.spans.sampled.clone()],
+            others: &self.others[node.spans.others.clone()],
         })
     }
 

@@ -113,20 +113,6 @@ impl Node {
         side.square / side.weight + other_square / other_weight
     }
 
-    /// Returns an upper bound on the gain of all splits, with a margin for rounding.
-    ///
-    /// The score of a split is convex in the weights of the left side, so it is highest if no class
-    /// is on both sides. A side's part of the score, sum_k W_k^2 / W, is a mean of the weights of
-    /// its classes, so both parts together are at most the weights of the two heaviest classes.
-    pub fn max_gain(&self) -> f64 {
-        let (mut first, mut second) = (0.0f64, 0.0f64);
-        for &total in &self.totals {
-            second = second.max(total.min(first));
-            first = first.max(total);
-        }
-        first + second - self.score() + self.tolerance()
-    }
-
     /// Returns the largest difference of scores that count as equal. Scores are sums in different
     /// orders, so they differ by rounding.
     pub fn tolerance(&self) -> f64 {
@@ -185,19 +171,13 @@ pub enum Rule {
 impl Rule {
     #[inline]
     pub fn goes_left(&self, code: u32) -> bool {
-        match self {
+        match *self {
             Self::Threshold {
-                last_left,
-                missing,
+                missing: Some(missing),
                 missing_left,
                 ..
-            } => {
-                if Some(code) == *missing {
-                    *missing_left
-                } else {
-                    code <= *last_left
-                }
-            }
+            } if code == missing => missing_left,
+            Self::Threshold { last_left, .. } => code <= last_left,
             Self::Subset(left) => left.contains(code),
         }
     }

@@ -5,7 +5,7 @@
 //! The votes of these trees, times (all trees) / (these trees), approximate the scores of a new
 //! row. The rows that a round left out follow from the seed, so boosting does not store them.
 //!
-//! Equal rows with different labels cannot be told apart by any tree. Their weights settle at a
+//! No tree can separate equal rows with different labels. Their weights settle at a
 //! balance in which a left-out row has no part, so its trees vote against it and its scores are
 //! underconfident. But then the committee also misclassifies its training rows, and the scores of
 //! these are reliable. So the slopes of both are averaged, weighted by the degree of overfitting:

@@ -11,6 +11,7 @@
 //! heaviest classes are tried, and each category against all others. Missing values are a category
 //! like any other. Each order costs O(rows + categories log categories).
 
+use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::columns::Coding;
@@ -140,23 +141,13 @@ impl RunScan {
         code: impl Fn(usize) -> u32,
         item: impl Fn(usize) -> Item,
     ) {
-        self.sums_after
-            .resize(n.max(self.sums_after.len()), SideSums::default());
-        self.runs.clear();
         if n_codes > MAX_CODES_PER_ROW * n {
-            self.keys.clear();
-            let key = |at| u64::from(code(at)) << 32 | at as u64;
-            self.keys.extend((0..n).map(key));
-            self.keys.sort_unstable();
-            self.items.clear();
-            let places = self.keys.iter().map(|&key| key as u32 as usize);
-            self.items.extend(places.map(item));
-            let mut from = 0;
-            for keys in self.keys.chunk_by(|a, b| a >> 32 == b >> 32) {
-                let (code, to) = ((keys[0] >> 32) as u32, from + keys.len() as u32);
-                self.runs.push(Run { code, from, to });
-                from = to;
-            }
+            let mut keys = std::mem::take(&mut self.keys);
+            keys.clear();
+            keys.extend((0..n).map(|at| u64::from(code(at)) << 32 | at as u64));
+            keys.sort_unstable();
+            self.read_sorted(keys.iter().copied(), item);
+            self.keys = keys;
             return;
         }
         self.counts.clear();
@@ -186,6 +177,28 @@ impl RunScan {
         }
     }
 
+    /// Reads rows in the order of `keys`, each a code (32 bits) and a number for `item` (32 bits).
+    pub fn read_sorted(
+        &mut self,
+        keys: impl ExactSizeIterator<Item = u64>,
+        item: impl Fn(usize) -> Item,
+    ) {
+        self.runs.clear();
+        self.items.clear();
+        for (at, key) in (0..).zip(keys) {
+            self.items.push(item(key as u32 as usize));
+            let code = (key >> 32) as u32;
+            match self.runs.last_mut() {
+                Some(run) if run.code == code => run.to += 1,
+                _ => self.runs.push(Run {
+                    code,
+                    from: at,
+                    to: at + 1,
+                }),
+            }
+        }
+    }
+
     /// Offers the cuts of the sorted rows to `best`. Rows of `node` that were not sorted all have
     /// the code `implicit`.
     ///
@@ -203,6 +216,7 @@ impl RunScan {
             self.n_scans += 1;
         }
         let (by_class, sums_after) = (&mut self.by_class, &mut self.sums_after);
+        sums_after.resize(self.items.len().max(sums_after.len()), SideSums::default());
         let (mut runs, mut missing) = (&self.runs[..], 0..0);
         if let Some((last, values)) = runs.split_last() {
             if Some(last.code) == coding.missing_code() {
@@ -270,6 +284,7 @@ impl RunScan {
     pub fn offer_subsets(&mut self, node: &Node, best: &mut BestSplit) {
         let (items, runs) = (&self.items, &self.runs);
         let (by_class, sums_after) = (&mut self.by_class, &mut self.sums_after);
+        sums_after.resize(items.len().max(sums_after.len()), SideSums::default());
         let mut all = Subset::default();
         runs.iter().for_each(|run| all.insert(run.code));
         let mut try_prefixes = |order: &[Run]| {
@@ -304,9 +319,9 @@ impl RunScan {
                 }
                 own / all
             };
-            let mut ranked: Vec<(f64, Run)> = runs.iter().map(|run| (share(run), *run)).collect();
-            ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-            let order: Vec<Run> = ranked.iter().map(|&(_, run)| run).collect();
+            let mut order = runs.clone();
+            // Shares are not negative, so their bits have the same order.
+            order.sort_by_cached_key(|run| Reverse(share(run).to_bits()));
             try_prefixes(&order[..order.len().saturating_sub(1)]);
         }
         runs.chunks(1).for_each(try_prefixes);

@@ -143,7 +143,7 @@ impl FeatureSampler {
     }
 }
 
-/// Smallest number of classes from which on all rows may be sampled.
+/// Smallest number of classes for which all rows are sampled if classes have few rows.
 ///
 /// A row that is left out of a tree seldom finds another row of its class in its leaf if classes
 /// are many and have few rows. It keeps its weight while those of sampled rows fall, so weights

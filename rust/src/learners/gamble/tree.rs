@@ -5,7 +5,7 @@
 //!
 //! SAMME.Discrete (Zhu, Rosset, Zou & Hastie, "Multi-class AdaBoost", 2009) has the same loss,
 //! codes and trees, but a leaf votes for one class, and all leaves of a tree have equal votes
-//! ([`push_samme_votes`]). A tree's outputs are codes of classes: 1 for the chosen class and
+//! ([`samme_vote`]). A tree's outputs are codes of classes: 1 for the chosen class and
 //! -1/(K-1) for the others. Its weight in the committee is beta = (K-1)^2 / K alpha, with alpha =
 //! log((1 - e) / e) + log(K-1) and the weighted error e. With this beta the weights change as in
 //! GAMBLE, by exp(-(1/K) y.f): those of misclassified rows rise by e^alpha relative to the others.
@@ -135,17 +135,24 @@ pub fn heaviest(by_class: &[(u32, f64)]) -> u32 {
     best.0
 }
 
-/// Returns the weighted error on all rows. `choices` has the class for which each leaf votes, and
-/// `leaves` the rows from which the tree was grown and the others, by leaf.
+/// Rows that reach a leaf.
+#[derive(Debug, Clone, Copy)]
+pub struct LeafRows<'a> {
+    /// Rows from which the tree was grown.
+    pub sampled: &'a [u32],
+    pub others: &'a [u32],
+}
+
+/// Returns the weighted error on all rows. `choices` has the class for which each leaf votes.
 pub fn weighted_error<'a>(
     choices: &[u32],
-    leaves: impl Iterator<Item = (&'a [u32], &'a [u32])>,
+    leaves: impl Iterator<Item = LeafRows<'a>>,
     labels: &[u32],
     weights: &[f64],
 ) -> f64 {
     let (mut wrong, mut all) = (0.0, 0.0);
-    for (choice, (sampled, others)) in choices.iter().zip(leaves) {
-        for &row in sampled.iter().chain(others) {
+    for (choice, rows) in choices.iter().zip(leaves) {
+        for &row in rows.sampled.iter().chain(rows.others) {
             let weight = weights[row as usize];
             all += weight;
             if labels[row as usize] != *choice {
@@ -162,13 +169,6 @@ pub fn samme_vote(error: f64, n_classes: usize) -> Option<f64> {
     let error = error.max(MIN_ERROR);
     let alpha = ((1.0 - error) / error).ln() + others.ln();
     (alpha > 1e-9).then(|| others * others / (others + 1.0) * alpha)
-}
-
-/// Appends a leaf for each of the classes `choices`, which gets the vote `vote`.
-pub fn push_samme_votes(leaves: &mut Leaves, choices: &[u32], vote: f64, n_classes: usize) {
-    for &choice in choices {
-        leaves.push([(choice, vote)], -vote / (n_classes as f64 - 1.0));
-    }
 }
 
 /// A node of a trained tree: its split, or the number of its leaf.

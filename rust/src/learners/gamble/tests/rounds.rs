@@ -135,7 +135,8 @@ fn rows_outside_the_sample_gain_limited_weight() {
     for class in [0, 1] {
         push_votes(&mut leaves, &[(class, 1.0)], 3, false, 1.0);
     }
-    reweight(&mut weights, &leaves, grower.leaves(), &table.labels, 3);
+    let leaf_rows: Vec<_> = grower.leaves().collect();
+    reweight(&mut weights, &leaves, &leaf_rows, &table.labels, 3);
     weights.refresh();
     // The logarithms are -3, -3, -3 and 1 instead of 1.5.
     for (row, expected) in [4.0, 4.0, 4.0, 0.0].into_iter().enumerate() {
@@ -197,8 +198,7 @@ fn the_oldest_of_leaves_with_equal_gain_is_split() {
     assert!(!nodes[1].is_leaf() && nodes[2].is_leaf());
 }
 
-/// Nodes that can never be split are not searched. The number of leaves decides which nodes these
-/// are, but does not change the splits.
+/// Children of the last split are not searched, which must not change the splits.
 #[test]
 fn a_small_tree_is_the_beginning_of_a_large_one() {
     let table = traversal::table(400, true);
