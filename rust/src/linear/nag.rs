@@ -39,6 +39,12 @@ pub struct NagSlot {
     pub s: f32,
 }
 
+impl From<NagSlot> for f32 {
+    fn from(slot: NagSlot) -> Self {
+        slot.w
+    }
+}
+
 impl NagSlot {
     /// Steps 1 to 3; `slope_squared` is the squared slope of the loss times the
     /// importance. Returns `x^2 / s^2` and the rate.
@@ -167,12 +173,13 @@ impl Span {
     }
 }
 
-/// Product of an example with the weights of one regressor.
+/// Returns the product of an example with the weights of one regressor, which may have lost the sums
+/// beside them.
 #[inline]
-pub(super) fn product(weights: &Weights<NagSlot>, row: &RowBuffer) -> f32 {
+pub(super) fn product<S: Copy + Default + Into<f32>>(weights: &Weights<S>, row: &RowBuffer) -> f32 {
     let mut sum = 0.0;
-    weights.visit(&row.columns, |entry, slot| {
-        sum += slot.w * row.values[entry];
+    weights.visit(&row.columns, |entry, weight| {
+        sum += weight.into() * row.values[entry];
     });
     bounded_score(sum)
 }

@@ -155,8 +155,10 @@ impl Regressors {
     pub fn score(&self, number: u32, example: &PathExample) -> f32 {
         let number = number as usize;
         match &self.kind {
-            Kind::Pn(_, rows) | Kind::Plain(_, rows) => bounded_score(example.dot(&rows[number])),
+            Kind::Pn(_, rows) => bounded_score(example.dot(&rows[number])),
             Kind::Nag(_, rows) => nag::product(&rows[number].1, &example.row),
+            // Only scorers that learned with "nag" are asked without freezing.
+            Kind::Plain(_, rows) => nag::product(&rows[number], &example.row),
         }
     }
 

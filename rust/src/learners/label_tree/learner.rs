@@ -1,9 +1,9 @@
-//! The balanced tree, and how its routers learn, example by example.
+//! The balanced tree, and the training of its routers.
 //!
-//! Labels stand in a row; a node over n > 1 of them has the first ceil(n/2) on its
-//! left. So every leaf is ceil(log2 K) or one less deep, and neighbours in the row
-//! are neighbours in the tree. Nodes are numbered breadth first, and routers among
-//! themselves likewise: the children of router r are nodes 2r + 1 and 2r + 2.
+//! Labels have a fixed order. A node over n > 1 of them has the first ceil(n/2) on its left. So the
+//! depth of a leaf is ceil(log2 K) or one less, and neighbors in the order are neighbors in the tree.
+//! Nodes are numbered breadth first, and so are routers: the children of router r are the nodes
+//! 2r + 1 and 2r + 2.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ use crate::linear::{PathExample, Rate, Regressors, Span};
 use crate::tree::{Junction, LearningTree, Topology};
 use crate::{persist, record};
 
-/// Where labels and routers are in the tree.
+/// The places of labels and routers in the tree.
 #[derive(Debug, Clone)]
 pub struct Layout {
     /// The labels from left to right.
@@ -27,12 +27,12 @@ pub struct Layout {
     pub leaf_of: Vec<u32>,
     /// The node of each router.
     pub node_of: Vec<u32>,
-    /// What stands at each node: a router, or the leaf of a label.
+    /// The router or the label of each node.
     pub at_node: Vec<Junction<u32>>,
 }
 
 impl Layout {
-    /// The tree over labels in this order, a permutation of 0..K.
+    /// Creates the tree over labels in this order, a permutation of 0..K.
     pub fn new(order: Vec<u32>) -> Self {
         let mut leaf_of = vec![0; order.len()];
         let mut node_of = Vec::with_capacity(order.len().saturating_sub(1));
@@ -58,7 +58,7 @@ impl Layout {
     }
 }
 
-/// The balanced tree over `n` labels: of each node, where its labels stand in the row.
+/// Returns the balanced tree over `n` labels, with the positions of the labels of each node.
 pub fn balanced(n: usize) -> Topology<Range<usize>> {
     Topology::new(0..n, |&Range { start, end }| {
         let middle = end - (end - start) / 2;
@@ -66,28 +66,28 @@ pub fn balanced(n: usize) -> Topology<Range<usize>> {
     })
 }
 
-/// The router above a node, and what it learns that is to send to the node: -1 where that is its
-/// left child, 1 where it is the right one. None at the root.
+/// Returns the router above a node, and its target for examples that it should send to the node: -1
+/// if the node is its left child, else 1. Returns none for the root.
 #[inline]
 pub fn router_above(node: u32) -> Option<(u32, f32)> {
     let child = node.checked_sub(1)?;
     Some((child / 2, if child % 2 == 0 { -1.0 } else { 1.0 }))
 }
 
-/// Whether a router of this score sends to where it learns `target`.
+/// Returns whether a router of this score sends to the side of `target`.
 #[inline]
 pub fn sends_to(target: f32, score: f32) -> bool {
     (score < 0.0) == (target < 0.0)
 }
 
 impl LabelOrder {
-    /// The `n` labels from left to right; frequencies are those in `batch`, by importance.
+    /// Returns the `n` labels from left to right. Frequencies are the sums of weights in `batch`.
     pub(super) fn arrange(self, batch: &Batch<'_>, n: usize, seed: u64) -> Vec<u32> {
         let mut order: Vec<u32> = (0..n as u32).collect();
         match self {
             Self::Given => {}
             Self::Random => {
-                // Not the stream that shuffles the examples.
+                // Examples are shuffled with `seed`, so the labels need another one.
                 let seed = seed ^ 0x9E37_79B9_7F4A_7C15;
                 order.shuffle(&mut Pcg64Mcg::seed_from_u64(seed));
             }
@@ -97,7 +97,7 @@ impl LabelOrder {
                     weights[label as usize] += f64::from(batch.weight(i));
                 }
                 let weight = |label: u32| weights[label as usize];
-                // Stable: of equals the lower label stays first.
+                // The sort is stable: of equally frequent labels, the lower one stays first.
                 order.sort_by(|&a, &b| weight(b).total_cmp(&weight(a)));
             }
         }
@@ -111,20 +111,20 @@ pub struct LabelTree {
     policy: Policy,
     rate: Rate,
     pub(super) layout: Layout,
-    /// By router.
+    /// A record for each router.
     pub(super) records: Vec<RouterRecord>,
-    /// Importance of the examples learned, by label.
+    /// The weight of the examples learned of each label.
     pub(super) examples: Vec<f64>,
-    /// As many as routers, with their numbers.
+    /// The regressors, numbered like the routers.
     pub(super) regressors: Regressors,
 }
 
-/// What a router has been through, in importance of examples.
+/// The examples of a router, as sums of weights.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RouterRecord {
-    /// Examples learned from.
+    /// The examples that it learned from.
     pub trained: f64,
-    /// Those of them that it then sent towards their label.
+    /// The examples among these that it then sent towards their label.
     pub won: f64,
 }
 
@@ -155,7 +155,8 @@ impl LearningTree for LabelTree {
 }
 
 impl LabelTree {
-    /// A tree over the labels of `layout` that has seen nothing; examples have `width` columns.
+    /// Creates a tree without examples over the labels of `layout`. Examples will have `width`
+    /// columns.
     pub(super) fn from_layout(params: &Params, layout: Layout, width: usize) -> Self {
         let n_routers = layout.node_of.len();
         let mut regressors = Regressors::new(params.optimizer, params.loss, width);
@@ -172,9 +173,9 @@ impl LabelTree {
         }
     }
 
-    /// Learns one example that `regressors.prepare` has been given, from the
-    /// label's leaf up. Returns whether the answer was right before: it was if
-    /// every router on the way sent the example towards the label.
+    /// Learns one example, after `regressors.prepare`, from the leaf of its label upwards. Returns
+    /// whether the prediction was right before, which it was if every router above the leaf sent
+    /// the example towards the label.
     pub(super) fn learn_one(&mut self, example: &PathExample, label: u32, importance: f32) -> bool {
         let span = self.regressors.span();
         let weight = f64::from(importance);
@@ -191,8 +192,8 @@ impl LabelTree {
                 .learn(router, example, target, step, importance, ahead);
             was_right &= sends_to(target, span.clamp(scores.before));
             record.trained += weight;
-            // After the step: what the router will do with the next such example
-            // is what the routers above have to get along with.
+            // The score after the step decides, because the routers above will meet what the router
+            // does from now on.
             if sends_to(target, scores.after) {
                 record.won += weight;
             } else if self.policy == Policy::Filter {
@@ -202,7 +203,7 @@ impl LabelTree {
         was_right
     }
 
-    /// Whether the routers above `node` send the example down to it.
+    /// Returns whether the routers above `node` send the example to it.
     fn leads_down(&self, mut node: u32, example: &PathExample, span: Span) -> bool {
         while let Some((router, target)) = router_above(node) {
             if !sends_to(target, span.clamp(self.regressors.score(router, example))) {
@@ -213,22 +214,20 @@ impl LabelTree {
         true
     }
 
-    /// What does not fit together in a tree that was restored.
+    /// Checks that the parts of a restored tree fit together.
     fn check_stored(&self) -> Result<()> {
         let n_routers = self.layout.node_of.len();
         if self.examples.len() != n_routers + 1 || !self.examples.iter().all(is_count) {
-            return Err(Error::data("the labels' numbers of examples"));
+            return Err(Error::data("the numbers of examples do not fit the labels"));
         }
         if self.records.len() != n_routers || self.regressors.len() != n_routers {
-            return Err(Error::data("there are not as many routers as labels need"));
+            return Err(Error::data(format!("the labels need {n_routers} routers")));
         }
         Ok(())
     }
-}
 
-impl LabelTree {
-    /// The nodes, breadth first; O(K). Examples and entropy (in nats) are those of the labels
-    /// below; internal nodes have the label -1, and leaves empty records.
+    /// Reports the nodes, breadth first, in O(K). Examples and entropy, in nats, are those of the
+    /// labels below a node. Internal nodes have the label -1, and leaves have empty records.
     pub(super) fn node_report(&self) -> Report {
         let tree = balanced(self.examples.len());
         let n_nodes = tree.nodes.len();
@@ -244,7 +243,8 @@ impl LabelTree {
             records[node] = *record;
             let sides = tree.children[node].map(|side| side as usize);
             n_examples[node] = sides.iter().map(|&side| n_examples[side]).sum();
-            // The entropy of the side, and what is left of the labels' once it is known.
+            // The entropy of a node is that of the choice between its sides, plus the mean entropy
+            // of the sides.
             for side in sides {
                 let share: f64 = n_examples[side] / n_examples[node];
                 if share > 0.0 {

@@ -1,19 +1,17 @@
-//! Filter tree and random tree: a fixed balanced binary tree over the labels, one
-//! label per leaf, with a router at each internal node.
+//! Filter tree and random tree: a fixed balanced binary tree over the labels, with one label per
+//! leaf and a router at each internal node.
 //!
-//! Both answer top down: each router says on which side the label lies. They
-//! differ in what a router learns from. In the *random tree* every router on the
-//! way from an example's label to the root learns from the example. The *filter tree*
-//! (Beygelzimer, Langford & Ravikumar, "Error-Correcting Tournaments", 2009) is
-//! a single-elimination tournament, played from the leaves up: a router learns from
-//! those examples alone whose label has won all its matches below. So each router
-//! learns to choose between the two labels that reach it rather than between all
-//! labels of its sides, which is what makes the multiclass regret at most log2 K
-//! times the routers' mean regret.
+//! Both predict top down, and each router chooses a side. They differ in the examples that a router
+//! learns from. In the *random tree*, every router above the leaf of a label learns from all
+//! examples of the label. The *filter tree* (Beygelzimer, Langford & Ravikumar, "Error-Correcting
+//! Tournaments", 2009) is a single-elimination tournament, played from the leaves upwards: a router
+//! learns only from examples whose label has won all matches below. So it learns to choose between
+//! the two labels that reach it, not between all labels of its sides. Therefore the multiclass regret
+//! is at most log2 K times the mean regret of the routers.
 //!
-//! Cost per example: at most ceil(log2 K) routers, learning and predicting.
+//! Learning or predicting an example takes at most ceil(log2 K) routers.
 
-mod learner; // the balanced tree, both ways of learning
+mod learner;
 #[cfg(test)]
 mod tests;
 
@@ -33,45 +31,45 @@ use crate::threads::Lent;
 use crate::tree::{BestFirst, FrozenRouters, Routers, RoutingMemory};
 use crate::{choices, params};
 
-/// Bytes that a class takes before anything is learned, and once more frozen, about.
+/// Bytes of a class, approximately, in a new tree together with its frozen form.
 const BYTES_PER_CLASS: usize = 256;
 
 choices! {
-    /// Which examples a router learns from.
+    /// The examples that a router learns from.
     pub enum Policy {
-        /// Those whose label won all its matches below: the filter tree.
+        /// Examples whose label has won all matches below: the filter tree.
         Filter = "filter",
-        /// All whose label lies below it: the random tree.
+        /// All examples whose label lies below the router: the random tree.
         Random = "random",
     }
 }
 
 choices! {
-    /// In which order the labels stand at the leaves.
+    /// The order of the labels at the leaves.
     pub enum LabelOrder {
-        /// A permutation fixed by the seed.
+        /// A permutation that the seed determines.
         Random = "random",
         /// The order of the classes.
         Given = "given",
-        /// The most frequent first; of equals the lower class.
+        /// The most frequent label first. Of equally frequent labels, the lower class comes first.
         Frequency = "frequency",
     }
 }
 
 params! {
-    /// Every parameter. The Python classes document them for users.
+    /// The parameters. The Python classes document them for users.
     pub struct Params online(5) {
         /// Filter tree or random tree.
         policy: Policy = Policy::Filter;
         /// Loss of the routers.
         loss: Loss = Loss::Hinge;
-        /// Step direction of the routers.
+        /// Optimizer of the routers.
         optimizer: Optimizer = Optimizer::Pn;
-        /// Step size of a router that has seen nothing yet.
+        /// Step size of a router before its first example.
         learning_rate: f64 = 1.0, Range::POSITIVE;
-        /// How fast a router's steps shrink; see [`crate::linear::Rate`].
+        /// Decay of the step size; see [`crate::linear::Rate`].
         decay: f64 = 0.3, Range::NOT_NEGATIVE;
-        /// Order of the labels at the leaves. None: given for the filter tree, random for the
+        /// Order of the labels at the leaves. None: "given" for the filter tree, "random" for the
         /// random tree.
         label_order: Option<LabelOrder> = None;
     }
@@ -173,7 +171,7 @@ impl OnlineLearner for LabelTree {
         let mut sorted = order.clone();
         sorted.sort_unstable();
         if !sorted.into_iter().eq(0..n_classes as u32) {
-            return Err(bundle.damaged("a label is out of range or stands twice"));
+            return Err(bundle.damaged("a label of the order is out of range or stands twice"));
         }
         let mut tree = Self::from_layout(params, Layout::new(order), preparation.width());
         if for_prediction {
@@ -184,7 +182,7 @@ impl OnlineLearner for LabelTree {
     }
 }
 
-/// Predicts a block of rows at a time, for one thread.
+/// A predictor of blocks of rows, for one thread.
 #[derive(Debug)]
 pub struct BlockPredictor<'a> {
     member: &'a Member<LabelTree>,
@@ -195,7 +193,7 @@ pub struct BlockPredictor<'a> {
 }
 
 impl<'a> BlockPredictor<'a> {
-    /// For predictions of `member`, by its frozen form if there is one.
+    /// Creates a predictor that uses the frozen form of `member` if there is one.
     fn new(
         member: &'a Member<LabelTree>,
         frozen: Option<&'a FrozenRouters>,
@@ -231,7 +229,7 @@ impl Predictor for BlockPredictor<'_> {
         Ok(())
     }
 
-    /// The label that the routers lead each row to.
+    /// Writes the label of the leaf where the path of each row ends.
     fn best(&mut self, labels: &mut [i32], _control: &Control) -> Result<()> {
         self.route();
         for (label, &terminal) in labels.iter_mut().zip(&self.terminals) {
@@ -240,7 +238,7 @@ impl Predictor for BlockPredictor<'_> {
         Ok(())
     }
 
-    /// A terminal is a label's leaf.
+    /// A terminal is the leaf of a label.
     fn terminals(&mut self, visit: &mut dyn FnMut(usize, usize, u32)) {
         self.route();
         for (row, &label) in self.terminals.iter().enumerate() {
@@ -248,8 +246,8 @@ impl Predictor for BlockPredictor<'_> {
         }
     }
 
-    /// Scores are log-probabilities. The first label is that of [`best`](Self::best), whatever
-    /// the probabilities; its score is then just above the second's.
+    /// Scores are log-probabilities. The first label is always that of [`best`](Self::best). If it is
+    /// not the most probable one, its score is set just above that of the second label.
     fn top_k(
         &mut self,
         k: usize,
@@ -268,7 +266,7 @@ impl Predictor for BlockPredictor<'_> {
             let best = self.search.best_labels(root, &look, k, n_classes);
             for (&(cost, label), (l, s)) in best.iter().zip(labels.iter_mut().zip(scores)) {
                 *l = label as i32;
-                // Not -0.
+                // Subtracting from 0 gives 0 where negation would give -0.
                 *s = 0.0 - cost;
             }
         }

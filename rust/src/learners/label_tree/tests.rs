@@ -1,4 +1,4 @@
-//! What must hold on any stream; `tests/test_label_trees.py` has a slow reference.
+//! Properties on random streams. `tests/test_label_trees.py` has a slow reference.
 
 use proptest::prelude::*;
 
@@ -32,9 +32,9 @@ fn optimizers() -> impl Strategy<Value = Optimizer> {
     prop_oneof![Just(Optimizer::Pn), Just(Optimizer::Nag)]
 }
 
-/// Examples of `WIDTH` features that tell something about their labels. They are off the grid:
-/// a product that is 0 but for its rounding may go either way, as learning, prediction and the
-/// naive learner add it up in different orders.
+/// Generates examples of `WIDTH` features that are correlated with their labels. Their values make
+/// products that are 0 up to rounding unlikely: the side of such a product would depend on the order
+/// of its sum, which differs between learning and prediction.
 fn streams() -> impl Strategy<Value = (Vec<f32>, Vec<u32>)> {
     let example = (0u32..K as u32, prop::array::uniform4(-8i8..8));
     prop::collection::vec(example, 1..200).prop_map(|examples| {
@@ -58,10 +58,9 @@ fn batch<'a>(values: &'a [f32], labels: &'a [u32]) -> Batch<'a> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Each example is answered as it would have been predicted, and a copy out of a
-    /// file goes on in the same way.
+    /// The progressive loss is that of predictions, and a loaded model continues exactly.
     #[test]
-    fn progressive_answers_are_the_predictions(
+    fn progressive_loss_equals_predictions_before_learning(
         (values, labels) in streams(), policy in policies(), optimizer in optimizers()
     ) {
         let params = Params { optimizer, ..params(policy) };
@@ -71,7 +70,7 @@ proptest! {
         for (row, &label) in values.chunks(WIDTH).zip(&labels) {
             let one = batch(row, std::slice::from_ref(&label));
             if tree.n_examples_seen() == 0 {
-                // Nothing learned: all scores are 0, and 0 goes right.
+                // Before the first example all scores are 0, and 0 goes right.
                 wrong += u32::from(label as usize != K - 1);
             } else {
                 let answer = tree.predict(&Query::new(&one.rows, 1, &control)).unwrap()[0];
@@ -87,36 +86,36 @@ proptest! {
         prop_assert_eq!(again.to_bytes().unwrap(), tree.to_bytes().unwrap());
     }
 
-    /// The best labels are those of highest probability, all ways walked.
+    /// The k best labels are the first of all labels by probability.
     #[test]
-    fn the_search_finds_the_best((values, labels) in streams(), policy in policies(), k in 1usize..13) {
+    fn the_search_finds_the_most_probable_labels((values, labels) in streams(), policy in policies(), k in 1usize..13) {
         let mut tree = Model::create(params(policy), K, false).unwrap();
         let control = Control::new(0);
         let batch = batch(&values, &labels);
         tree.partial_fit(&batch, 1, &control).unwrap();
         let answers = tree.predict(&Query::new(&batch.rows, 1, &control)).unwrap();
         let (best, scores) = tree.predict_topk(&Query::new(&batch.rows, 1, &control), k).unwrap();
-        let (all, of_all) = tree.predict_topk(&Query::new(&batch.rows, 1, &control), K).unwrap();
+        let (all, all_scores) = tree.predict_topk(&Query::new(&batch.rows, 1, &control), K).unwrap();
         for (i, &answer) in answers.iter().enumerate() {
             let (best, scores) = (&best[i * k..(i + 1) * k], &scores[i * k..(i + 1) * k]);
-            let (all, of_all) = (&all[i * K..(i + 1) * K], &of_all[i * K..(i + 1) * K]);
+            let (all, all_scores) = (&all[i * K..(i + 1) * K], &all_scores[i * K..(i + 1) * K]);
             prop_assert_eq!(best[0], answer);
             prop_assert!(scores.windows(2).all(|pair| pair[0] >= pair[1]));
             let n = k.min(K);
-            prop_assert_eq!((&best[..n], &scores[..n]), (&all[..n], &of_all[..n]));
+            prop_assert_eq!((&best[..n], &scores[..n]), (&all[..n], &all_scores[..n]));
             prop_assert!(best[n..].iter().all(|&label| label == TopK::NO_LABEL));
-            let sum: f32 = of_all.iter().map(|score| score.exp()).sum();
-            // The first one's score may have been raised.
-            prop_assert!(sum > 0.999 && sum < 1.5, "probabilities add up to {sum}");
+            let sum: f32 = all_scores.iter().map(|score| score.exp()).sum();
+            // The score of the first label may have been raised.
+            prop_assert!(sum > 0.999 && sum < 1.5, "the probabilities sum to {sum}");
         }
     }
 
 }
 
-/// Rate and decay are counted in examples. Scaled with the weights they give the same tree:
-/// nothing else depends on an absolute scale.
+/// The learning rate and the decay refer to single examples. Scaled with the weights they give the
+/// same tree, because nothing else depends on the scale of weights.
 #[test]
-fn only_what_is_counted_in_examples_depends_on_the_scale_of_weights() {
+fn only_rate_and_decay_depend_on_the_scale_of_weights() {
     let values: Vec<f32> = (0..4 * 600)
         .map(|i| ((i * 37) % 23) as f32 - 11.0)
         .collect();
@@ -125,7 +124,7 @@ fn only_what_is_counted_in_examples_depends_on_the_scale_of_weights() {
     for optimizer in [Optimizer::Pn, Optimizer::Nag] {
         for policy in [Policy::Filter, Policy::Random] {
             let learned = |scale: f64| {
-                // "nag" divides its steps by a root of sums.
+                // "nag" divides its steps by the root of a sum.
                 let is_nag = optimizer == Optimizer::Nag;
                 let learning_rate = 0.5 / if is_nag { scale.sqrt() } else { scale };
                 let decay = 0.5 / scale;
@@ -160,9 +159,9 @@ fn only_what_is_counted_in_examples_depends_on_the_scale_of_weights() {
     }
 }
 
-/// Where no score says anything the search does not open node after node.
+/// If all scores are equal, the search does not open all nodes.
 #[test]
-fn flat_scores_are_searched_at_a_bounded_cost() {
+fn the_search_is_bounded_if_all_scores_are_equal() {
     const MANY: usize = 1 << 18;
     let rows = Rows::dense(Values::F32(&[1.0, 2.0]), 1, 2, false).unwrap();
     let labels = Targets::One(Labels::new(&[7], MANY).unwrap());
@@ -180,12 +179,12 @@ fn flat_scores_are_searched_at_a_bounded_cost() {
     let mut search = crate::tree::BestFirst::default();
     let found = search.best_labels(0, &look, 5, MANY).to_vec();
     assert_eq!(found.len(), 5);
-    // Opened breadth first to the end it would be all of them.
+    // A breadth-first search would open all nodes.
     assert!(search.n_open() < 5000, "{}", search.n_open());
 }
 
 #[test]
-fn made_up_files_are_refused() {
+fn damaged_files_are_refused() {
     let (values, labels) = ([0.5f32; 40], [0u32, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
     let mut tree = Model::create(params(Policy::Filter), K, false).unwrap();
     tree.fit(

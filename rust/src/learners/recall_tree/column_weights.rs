@@ -1,8 +1,8 @@
-//! Weights by column: for sparse rows of many columns.
+//! Weights of scorers by column, for sparse rows of many columns.
 //!
-//! A column of text has weights for few labels, so they are a short table that a
-//! row's candidates are looked up in. Stored by class, each candidate would be a
-//! large table of its own, and each lookup a cache miss.
+//! A column of text has weights for few labels, so they form a short table, in which the candidates
+//! of a row are looked up. With the weights of each label together, each candidate would have a large
+//! table of its own, and each lookup would be a cache miss.
 
 use super::labels::LocalId;
 use crate::data::Ragged;
@@ -10,22 +10,22 @@ use crate::linear::Table;
 use crate::simd::prefetch;
 use crate::{persist, record};
 
-/// Weights per column and label.
+/// The weights of each column.
 #[derive(Debug, Clone, Default)]
 pub struct ColumnWeights {
     pub columns: Vec<Column>,
 }
 
-/// One column's weights.
+/// The weights of one column.
 ///
-/// The frequent labels have low ids: most columns have weights of them, and they lie
-/// side by side. The others are in a map.
+/// Frequent labels have low ids. Most columns have weights for these, so they lie side by side. A
+/// hash table has the weights of all other labels.
 #[derive(Debug, Clone, Default)]
 #[repr(align(64))]
 pub struct Column {
-    /// Weights of the labels 0, 1, ...; a power of two of them, or none.
+    /// The weights of the labels 0, 1, ...; their number is a power of two or 0.
     head: Vec<f32>,
-    /// Weights of further labels.
+    /// The weights of further labels.
     tail: Table<f32>,
 }
 
@@ -35,21 +35,21 @@ persist!(ColumnWeights {
 
 record!(Column { head, tail });
 
-/// At least one in so many weights of a head is not 0. With one in four it would take
-/// no more memory than a map; but a weight in a head is found without a search, and
-/// its neighbours come with it.
+/// At least one weight of a head in this many is not 0. With one in four, a head would take no more
+/// memory than a hash table. But a weight in a head is found without a search, and its neighbors lie
+/// in the same cache line.
 const MAX_HEAD_PER_WEIGHT: usize = 16;
 
-/// Labels of a map, at least, that are moved to a head.
+/// Smallest number of labels in the tail from which on they may move to the head.
 const MIN_MOVED: usize = 12;
 
 impl Column {
-    /// Adds to the scores of the candidates.
+    /// Adds the products with `x` to the scores of the candidates.
     #[inline]
     fn score(&self, x: f32, candidates: &[LocalId], scores: &mut [f32]) {
         if let Some(last) = self.head.len().checked_sub(1) {
             for (score, &label) in scores.iter_mut().zip(candidates) {
-                // No branch: which labels are beyond the head is hard to predict.
+                // Branchless, because it is hard to predict which labels are beyond the head.
                 let w = self.head[label.at().min(last)];
                 let within = label.at() <= last;
                 *score += if within { x * w } else { 0.0 };
@@ -89,7 +89,7 @@ impl Column {
         }
     }
 
-    /// Before the map must grow: moves as many labels to the head as lie close.
+    /// Moves labels that lie close together to the head. Called before the tail has to grow.
     #[cold]
     fn grow_head(&mut self) {
         let mut below = [0usize; 33];
@@ -119,7 +119,15 @@ impl Column {
 }
 
 impl ColumnWeights {
-    /// Whether weights that were restored are sound, and of labels below `n_classes`.
+    /// Creates `n_columns` columns without weights.
+    pub fn new(n_columns: usize) -> Self {
+        Self {
+            columns: vec![Column::default(); n_columns],
+        }
+    }
+
+    /// Returns whether restored weights belong to labels below `n_classes`, and heads have a valid
+    /// length.
     pub fn fits(&self, n_classes: usize) -> bool {
         self.columns.iter().all(|Column { head, tail }| {
             (head.is_empty() || head.len().is_power_of_two())
@@ -127,13 +135,13 @@ impl ColumnWeights {
         })
     }
 
-    /// Number of weights, among them some of 0.
+    /// Returns the number of weights, including those in heads that are 0.
     pub fn n_weights(&self) -> usize {
-        let of = |Column { head, tail }: &Column| head.len() + tail.len();
-        self.columns.iter().map(of).sum()
+        let n_weights = |column: &Column| column.head.len() + column.tail.len();
+        self.columns.iter().map(n_weights).sum()
     }
 
-    /// The columns and weights of each of `n_labels`, without those of 0.
+    /// Returns the columns and weights of each of `n_labels` labels, without weights of 0.
     pub fn by_label(&self, n_labels: usize) -> Ragged<(u32, f32)> {
         let mut by_column = Ragged::default();
         for column in &self.columns {
@@ -144,14 +152,7 @@ impl ColumnWeights {
         })
     }
 
-    /// Makes the columns at least `n`.
-    pub fn reserve_columns(&mut self, n: usize) {
-        if self.columns.len() < n {
-            self.columns.resize(n, Column::default());
-        }
-    }
-
-    /// Adds to `scores` the products of a row with the weights of `candidates`.
+    /// Adds the products of a row with the weights of `candidates` to `scores`.
     pub fn score(
         &self,
         (columns, values): (&[u32], &[f32]),
@@ -173,8 +174,7 @@ impl ColumnWeights {
         }
     }
 
-    /// Adds `steps` times the direction to the weights of `labels`; where a step
-    /// is 0, nothing.
+    /// Adds each of `steps` times the direction to the weights of its label.
     pub fn add(&mut self, columns: &[u32], direction: &[f32], labels: &[LocalId], steps: &[f32]) {
         for (&column, &d) in columns.iter().zip(direction) {
             let column = &mut self.columns[column as usize];
@@ -195,7 +195,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_column_is_a_map(labels in prop::collection::vec(0u32..400, 0..600), few in any::<bool>()) {
+        fn a_column_equals_a_map(labels in prop::collection::vec(0u32..400, 0..600), few in any::<bool>()) {
             let (mut column, mut map) = (Column::default(), BTreeMap::new());
             for (i, &label) in labels.iter().enumerate() {
                 let label = LocalId(if few { label } else { label * label });

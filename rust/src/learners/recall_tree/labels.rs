@@ -1,5 +1,4 @@
-//! Labels inside the tree: their ids, and the histogram of a node with its entropy and the bound
-//! on the recall of its candidates.
+//! Labels inside the tree: their ids, the histogram of a node, its entropy and its recall bound.
 
 use crate::error::{Error, Result};
 use crate::file::is_count;
@@ -8,76 +7,83 @@ use crate::simd::prefetch;
 use crate::tree::PackedF64;
 use crate::{persist, record, stored_as};
 
-/// A label's id inside the tree and the scorers, by the order of its first example; [`LabelIndex`]
-/// converts it to its class number. Frequent labels turn up early and so have low ids: most
-/// histograms and columns know them, and what is kept of them lies side by side.
+/// Id of a label inside the tree and the scorers, in the order of first examples. [`LabelIndex`]
+/// maps it to the class.
+///
+/// Frequent labels appear early and so have low ids. Most histograms and columns know them, and
+/// their data lies side by side.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct LocalId(pub u32);
 
 impl LocalId {
-    /// Of a class without an example.
+    /// The id of a class without an example.
     pub const NONE: Self = Self(u32::MAX);
 
-    /// As an index into arrays of one element per label.
+    /// Returns the id as an index into arrays with one element per label.
     #[inline]
     pub fn at(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Local ids of class labels, and class labels of local ids.
+/// The local id of each class, and the class of each local id.
 #[derive(Debug, Clone)]
 pub struct LabelIndex {
-    id_of: Vec<LocalId>,
-    label_of: Vec<u32>,
+    ids: Vec<LocalId>,
+    labels: Vec<u32>,
 }
 
 impl LabelIndex {
-    /// For labels below `n_classes`, none of which has an id yet.
+    /// Creates an index of `n_classes` classes without ids.
     pub fn new(n_classes: usize) -> Self {
         Self {
-            id_of: vec![LocalId::NONE; n_classes],
-            label_of: Vec::new(),
+            ids: vec![LocalId::NONE; n_classes],
+            labels: Vec::new(),
         }
     }
 
-    /// Adds labels without an id, so that there are `n_classes`.
+    /// Adds classes without ids, so that there are `n_classes`.
     pub fn grow(&mut self, n_classes: usize) {
-        self.id_of.resize(n_classes, LocalId::NONE);
+        self.ids.resize(n_classes, LocalId::NONE);
     }
 
-    /// The id of `label`; a new label gets the next one.
+    /// Returns the id of `label`. A label without an id gets the next one.
     pub fn insert(&mut self, label: u32) -> LocalId {
-        let id = &mut self.id_of[label as usize];
+        let id = &mut self.ids[label as usize];
         if *id == LocalId::NONE {
-            *id = LocalId(self.label_of.len() as u32);
-            self.label_of.push(label);
+            *id = LocalId(self.labels.len() as u32);
+            self.labels.push(label);
         }
         *id
     }
 
+    /// Returns the class of an id.
     #[inline]
     pub fn label(&self, id: LocalId) -> u32 {
-        self.label_of[id.at()]
+        self.labels[id.at()]
     }
 
-    /// The class labels in the order of their ids.
+    /// Returns the classes in the order of their ids.
     pub fn labels(&self) -> &[u32] {
-        &self.label_of
+        &self.labels
     }
 
-    /// Number of classes, with an example or without.
+    /// Returns the number of classes, with or without an id.
     pub fn n_classes(&self) -> usize {
-        self.id_of.len()
+        self.ids.len()
     }
 
-    /// Restores the ids of the labels, none of which has one yet.
+    /// Restores the ids, which are not stored.
     fn restore(&mut self) -> Result<()> {
-        for (id, &label) in (0..).zip(&self.label_of) {
-            match self.id_of.get_mut(label as usize) {
+        for (id, &label) in (0..).zip(&self.labels) {
+            match self.ids.get_mut(label as usize) {
                 Some(free) if *free == LocalId::NONE => *free = LocalId(id),
-                _ => return Err(Error::data("the labels of the local ids")),
+                _ => {
+                    return Err(Error::data(
+                        "a label of the local ids is out of range or stands twice",
+                    ))
+                }
             }
         }
         Ok(())
@@ -89,69 +95,39 @@ stored_as! {
 }
 
 persist!(LabelIndex {
-    Columns labels = label_of;
+    Columns labels;
 } check restore);
 
-/// A set of labels that is emptied at every example, at no cost.
-#[derive(Debug, Clone, Default)]
-pub struct LabelSet {
-    /// The round in which each label was last a member.
-    round_of: Vec<u32>,
-    round: u32,
-}
-
-impl LabelSet {
-    /// Replaces its members by `labels`.
-    pub fn reset(&mut self, labels: &[LocalId]) {
-        self.round = self.round.wrapping_add(1);
-        if self.round == 0 {
-            self.round_of.fill(0);
-            self.round = 1;
-        }
-        for &label in labels {
-            self.insert(label);
-        }
-    }
-
-    /// Adds a label. Returns whether it is new.
-    #[inline]
-    pub fn insert(&mut self, label: LocalId) -> bool {
-        if label.at() >= self.round_of.len() {
-            self.round_of.resize(label.at() + 1, 0);
-        }
-        std::mem::replace(&mut self.round_of[label.at()], self.round) != self.round
-    }
-}
-
-/// A histogram of labels whose F most frequent are known at any time.
+/// A histogram of labels that knows its F most frequent ones, the candidates, at any time.
 ///
-/// Only these are kept in order, and only an increment changes anything: a label
-/// overtakes those before it that have less, and one from outside gets in as soon
-/// as it has more than the last. So the order outside is never needed. Equal
-/// counts stay in the order in which they were reached.
+/// Only the candidates are kept in order. Counts only grow, one at a time: a label overtakes the
+/// candidates with lower counts, and another label becomes a candidate as soon as its count exceeds
+/// that of the last one. So the order of the other labels is never needed. Labels of equal counts
+/// stay in the order in which they reached them.
 #[derive(Debug, Clone, Default)]
 #[repr(C)]
 pub struct LabelCounts {
-    /// How much of each label was seen.
+    /// The count of each label.
     seen: Table<PackedF64>,
-    /// Sum of all counts.
+    /// The sum of all counts.
     pub total: f64,
-    /// Sum of the candidates' counts.
+    /// The sum of the counts of the candidates.
     pub mass: f64,
-    /// The most frequent labels, best first.
+    /// The candidates, the most frequent first.
     top: Vec<LocalId>,
-    /// Their counts.
+    /// The counts of the candidates.
     pub top_counts: Vec<f64>,
 }
 
 impl LabelCounts {
+    /// Returns the count of a label.
     #[inline]
     pub fn get(&self, label: LocalId) -> f64 {
         self.seen.get(label.0).map_or(0.0, |seen| seen.0)
     }
 
-    /// Adds `weight` of `label`; there may be `capacity` candidates. Returns
-    /// whether the label was one of them before. Costs O(log F), plus what it moves.
+    /// Adds `weight` to the count of `label`, with at most `capacity` candidates. Returns whether
+    /// the label was a candidate before. Costs O(log F), plus the candidates that move.
     pub fn add(&mut self, label: LocalId, weight: f64, capacity: usize) -> bool {
         let seen = self.seen.entry(label.0);
         let before = seen.0;
@@ -188,7 +164,7 @@ impl LabelCounts {
         known.is_some()
     }
 
-    /// The position among the candidates of `label`, of which `count` was seen.
+    /// Returns the position of `label`, whose count is `count`, among the candidates.
     fn place_of(&self, label: LocalId, count: f64) -> Option<usize> {
         let from = self.top_counts.partition_point(|&other| other > count);
         let equal = self.top_counts[from..].partition_point(|&other| other >= count);
@@ -196,28 +172,30 @@ impl LabelCounts {
         Some(from + among.clone().position(|&other| other == label)?)
     }
 
-    /// The most frequent labels, best first.
+    /// Returns the most frequent labels, the most frequent first.
     #[inline]
     pub fn candidates(&self) -> &[LocalId] {
         &self.top
     }
 
+    /// Returns the number of labels with a count.
     pub fn n_labels(&self) -> usize {
         self.seen.len()
     }
 
-    /// Labels and how much of each was seen, in a fixed but arbitrary order.
+    /// Returns the labels and their counts, in a fixed but arbitrary order.
     pub fn iter(&self) -> impl Iterator<Item = (LocalId, f64)> + '_ {
         let seen = self.seen.iter();
         seen.map(|(label, seen)| (LocalId(label), seen.0))
     }
 
+    /// Prefetches the count of a label.
     #[inline]
     pub fn prefetch(&self, label: LocalId) {
         self.seen.prefetch(label.0);
     }
 
-    /// Prefetches what the binary searches of [`Self::add`] read.
+    /// Prefetches the counts that the binary searches of [`Self::add`] read first.
     #[inline]
     pub fn prefetch_order(&self) {
         for places in [self.top_counts.len() / 4, self.top_counts.len() / 2] {
@@ -226,8 +204,8 @@ impl LabelCounts {
         self.top_counts.last().into_iter().for_each(prefetch);
     }
 
-    /// Makes more labels candidates, the most frequent of the others, up to `capacity`; of equal
-    /// counts the label seen first by the tree.
+    /// Adds the most frequent other labels to the candidates, up to `capacity`. Among labels of equal
+    /// counts, the lower id comes first.
     pub fn fill_up(&mut self, capacity: usize) {
         if self.top.len() >= capacity.min(self.n_labels()) {
             return;
@@ -254,14 +232,15 @@ impl LabelCounts {
         self.mass /= 2.0;
     }
 
-    /// Forgets how often labels were seen that are no candidates.
+    /// Drops the counts of labels that are not candidates.
     pub fn keep_candidates(&mut self) {
         let counts = self.top_counts.iter().map(|&count| PackedF64(count));
         let labels = self.top.iter().map(|label| label.0);
         self.seen = labels.zip(counts).collect();
     }
 
-    /// Restores what is not stored; false where the stored parts are no histogram.
+    /// Restores the counts of the candidates, which are not stored. Returns false if the stored
+    /// parts contradict each other.
     pub fn restore(&mut self) -> bool {
         let top_counts = self.top.iter().map(|label| self.seen.get(label.0));
         let Some(top_counts) = top_counts.map(|seen| Some(seen?.0)).collect() else {
@@ -271,11 +250,11 @@ impl LabelCounts {
         let mut labels = self.top.clone();
         labels.sort_unstable();
         labels.dedup();
-        // A label that is none looks like a free slot.
+        // The id NONE would look like a free slot of the table.
         let are_labels = labels.last() != Some(&LocalId::NONE);
         let is_about = |sum: f64, other: f64| (sum - other).abs() <= MAX_ROUNDING * other;
         let mass: f64 = self.top_counts.iter().sum();
-        // Labels that are no candidates may have been dropped for prediction.
+        // A model for prediction has dropped the counts of other labels.
         let seen: f64 = self.seen.iter().map(|(_, count)| count.0).sum();
         self.top_counts.is_sorted_by(|a, b| a >= b)
             && are_labels
@@ -286,26 +265,20 @@ impl LabelCounts {
     }
 }
 
-/// By how much sums of counts may differ that were added up in another order.
+/// Relative difference allowed between sums that were added in different orders.
 const MAX_ROUNDING: f64 = 1e-3;
-
-/// Whether it is a sum of counts that are at most as large as one together.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as all rules")]
-fn is_sum_of_counts(sum: &f64) -> bool {
-    is_count(&(sum / 2.0))
-}
 
 record!(LabelCounts {
     total: is_count,
-    mass: is_sum_of_counts,
+    mass,
     top,
     seen
 } .. { top_counts: Vec::new() });
 
-/// Entropy (nats) of a histogram of sum `n` and entropy `h`, after `d` more of a
-/// label of which it held `c`.
+/// Returns the entropy, in nats, of a histogram of sum `n` and entropy `h` after the count `c` of a
+/// label grows by `d`.
 ///
-/// n H changes by n ln n terms only, whatever the number of labels.
+/// The cost does not depend on the number of labels, because only the terms of n and c change.
 #[inline]
 pub fn entropy_after(h: f64, n: f64, c: f64, d: f64) -> f64 {
     let after = n + d;
@@ -316,32 +289,33 @@ pub fn entropy_after(h: f64, n: f64, c: f64, d: f64) -> f64 {
     let share = |x: f64| if x > 0.0 { x * x.ln() } else { 0.0 };
     let mut entropy = h;
     if n > 0.0 {
-        // Without this label, over what remains; then all of it over more.
+        // Take the term of this label out, then divide the other terms by the new sum.
         entropy = (h + share(c / n)) * (n / after) - (n / after).ln() * (others / after);
     }
     entropy - share((c + d) / after)
 }
 
-/// By how much n H of a child would grow if `d` more of a label came to it: what
-/// routing an example there costs.
+/// Returns by how much n times the entropy of a child grows if the count of a label grows by `d`.
+/// This is the cost of routing an example to the child.
 #[inline]
 pub fn entropy_cost(h: f64, n: f64, c: f64, d: f64) -> f64 {
     let after = entropy_after(h, n, c, d);
     n * (after - h) + d * after
 }
 
-/// Lower bound on the recall of candidates that held `mass` of the `n` seen.
+/// Returns a lower bound on the recall of candidates that have `mass` of the sum `n` of all counts.
 ///
-/// Eq. 1 of the paper, the multiplier `hyper` in place of its unknown constant.
-/// In the authors' program's precision: descent hangs on which of two is larger.
+/// This is Eq. 1 of the paper, with the multiplier `hyper` in place of its unknown constant. It is
+/// computed in the precision of the authors' program, because paths depend on which of two bounds
+/// is larger.
 #[inline]
 pub fn recall_bound(mass: f64, n: f64, hyper: f64) -> f32 {
     let (mass, n, hyper) = (mass as f32, n as f32, hyper as f32);
     let f = mass / n;
     let deviation = (f * (1.0 - f) / n).sqrt();
-    // The constant of the empirical Bernstein bound.
+    // 15 is the constant of the empirical Bernstein bound.
     let worst = 15.0 / (18f32.sqrt() * n);
-    // NaN, of a node that has seen nothing, becomes 0.
+    // A node without examples has NaN here, which becomes 0.
     (f - hyper.sqrt() * deviation - hyper * worst).max(0.0)
 }
 
@@ -351,8 +325,8 @@ mod tests {
     use crate::file::{Bundle, Record};
     use proptest::prelude::*;
 
-    /// What the authors' program does: all labels in one list, in order.
-    fn plain(list: &mut Vec<(LocalId, f64)>, label: LocalId, weight: f64) {
+    /// Adds to an ordered list of all labels, as the authors' program does.
+    fn add_to_list(list: &mut Vec<(LocalId, f64)>, label: LocalId, weight: f64) {
         let known = list.iter().position(|&(other, _)| other == label);
         let mut at = known.unwrap_or(list.len());
         if known.is_none() {
@@ -367,7 +341,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_the_plain_list(
+        fn candidates_equal_the_front_of_an_ordered_list(
             stream in prop::collection::vec((0u32..12, 1u8..4), 0..200),
             capacity in 1usize..9,
             weighted in any::<bool>(),
@@ -377,7 +351,7 @@ mod tests {
                 let label = LocalId(label);
                 let weight = if weighted { f64::from(weight) } else { 1.0 };
                 counts.add(label, weight, capacity);
-                plain(&mut list, label, weight);
+                add_to_list(&mut list, label, weight);
                 let top = &list[..list.len().min(capacity)];
                 let labels: Vec<LocalId> = top.iter().map(|&(label, _)| label).collect();
                 let expected: Vec<f64> = top.iter().map(|&(_, count)| count).collect();
@@ -395,14 +369,14 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_of_the_specification() {
+    fn the_bound_equals_the_example_of_the_specification() {
         assert!((recall_bound(172.0, 600.0, 1.0) - 0.26231).abs() < 5e-6);
         assert_eq!(recall_bound(0.0, 0.0, 1.0).to_bits(), 0);
     }
 
     proptest! {
         #[test]
-        fn entropy_is_kept_up(stream in prop::collection::vec((0usize..6, 1u8..5), 1..60)) {
+        fn updated_entropy_equals_recomputed_entropy(stream in prop::collection::vec((0usize..6, 1u8..5), 1..60)) {
             let mut counts = [0.0f64; 6];
             let (mut h, mut n) = (0.0, 0.0);
             for (label, d) in stream {
@@ -413,8 +387,8 @@ mod tests {
                 h = after;
                 n += d;
                 counts[label] += d;
-                let plain: f64 = counts.iter().filter(|&&c| c > 0.0).map(|c| -c / n * (c / n).ln()).sum();
-                prop_assert!((h - plain).abs() < 1e-9, "{h} {plain}");
+                let entropy: f64 = counts.iter().filter(|&&c| c > 0.0).map(|c| -c / n * (c / n).ln()).sum();
+                prop_assert!((h - entropy).abs() < 1e-9, "{h} {entropy}");
             }
         }
 

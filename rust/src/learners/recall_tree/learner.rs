@@ -1,5 +1,5 @@
 //! The algorithm: Figures 1 and 2 of Daumé et al., "Logarithmic Time
-//! One-Against-Some" (2016).
+//! One-Against-Some" (ICML 2017).
 //!
 //! ```text
 //! Figure 1, predict(x)                     Figure 2a, learn(x, y)
@@ -17,21 +17,21 @@
 //! `recall` is the lower bound of Section 3.1, f_n the router of node n. The predictors
 //! are the scorers, one per class, shared by all nodes.
 //!
-//! Unless `paper_tree` is set, the tree departs from the figures: an example counts at the
-//! nodes that the routers chose before they learned from it, counts fade as labels arrive in a
-//! stream, and candidates are filled up from the nodes above.
+//! Unless `paper_tree` is set, the tree differs from the figures in three ways. An example counts at
+//! the nodes that the routers chose before they learned from it, counts fade as labels arrive in a
+//! stream, and nodes with fewer than F labels take candidates from the nodes above.
 //!
-//! Cost per example, of z non-zeros: O(D (z + log F)) for routers and candidates,
+//! The cost of an example with z non-zeros is O(D (z + log F)) for routers and candidates, and
 //! O(F z) for the scorers.
 //!
-//! Routing never looks at the scorers. So with several threads the next group of examples is
-//! routed while the scorers learn from this one, and the model is that of example after example,
-//! to the bit.
+//! Routing does not depend on the scorers. So with several threads, one routes the next group of
+//! examples while another trains the scorers on this group. The model is the same to the bit as with
+//! one example after the other.
 
 use super::labels::{entropy_cost, LabelIndex, LocalId};
 use super::params::RouterImportance;
 use super::router::{is_right, next_router, Path, RoutingTree};
-use super::scorers::{ScorerInput, ScorerWorkspace, Scorers};
+use super::scorers::{ScorerInput, ScorerWeights, ScorerWorkspace, Scorers};
 use crate::control::Control;
 use crate::data::{Batch, Preparation, RowBuffer};
 use crate::error::Result;
@@ -40,43 +40,40 @@ use crate::model::{Learning, Mistakes};
 use crate::threads::with_threads;
 use crate::tree::NodeId;
 
-/// A tree and its scorers: one member of an
-/// [`OnlineModel`](crate::model::OnlineModel).
+/// A tree and its scorers, the member of an [`OnlineModel`](crate::model::OnlineModel).
 #[derive(Debug, Clone)]
 pub struct OnlineRecallTree {
-    /// Tree and scorers know labels by their local ids.
+    /// Local ids of labels, which the tree and the scorers use.
     pub(super) label_index: LabelIndex,
-    /// Entropy of the labels, in bits, by which F and D were chosen.
+    /// The entropy of the labels in bits, which determines F and D by default.
     pub(super) label_bits: f64,
     pub(super) tree: RoutingTree,
     pub(super) scorers: Scorers,
-    /// Labels that were not among the candidates before learning.
+    /// The examples whose label was not a candidate before they were learned.
     pub(super) missed: Mistakes,
 }
 
-/// An example (x, y) to learn, and how the tree routed it.
+/// An example (x, y) to learn, with its paths and candidates.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RoutedExample {
     pub x: PathExample,
     pub y: LocalId,
     pub weight: f32,
-    /// Its number, by which random numbers are drawn.
+    /// The number of the example, the seed of its random numbers.
     pub clock: u64,
-    /// The path by the routers before they learned from the example.
+    /// The path that the routers chose before they learned from the example.
     before: Path,
-    /// The path whose nodes count the example: that before, in the paper by the routers after
-    /// they learned from it.
+    /// The path whose nodes count the example: `before` or, in the paper's tree, the path that the
+    /// routers chose after they learned from it.
     counted: Path,
-    /// The candidates before any node counted the example; best first.
+    /// The candidates before any node counted the example, the most frequent first.
     pub candidates: Vec<LocalId>,
-    /// The candidates that learn from it, at the end of the path that counts it.
+    /// The candidates that learn from the example, at the end of the path that counts it.
     pub updated_candidates: Vec<LocalId>,
-    /// Whether they are others than were predicted from.
-    changed: bool,
 }
 
 impl RoutingTree {
-    /// Figure 2a without its last line. `routers.prepare` must have been called.
+    /// Learns an example by Figure 2a without its last line, after `routers.prepare`.
     pub(super) fn learn(&mut self, example: &mut RoutedExample) {
         self.route_and_update(example);
         let RoutedExample {
@@ -86,27 +83,27 @@ impl RoutingTree {
             counted,
             candidates,
             updated_candidates,
-            changed,
             ..
         } = example;
         if !self.params.paper_tree {
             counted.copy_from(before);
         }
-        let mut seen = std::mem::take(&mut self.seen);
-        self.candidates_at_end(&before.nodes, &mut seen, candidates);
+        let mut is_known = std::mem::take(&mut self.is_known);
+        candidates.clear();
+        self.candidates_at_end(before.end(), &mut is_known, candidates);
         self.update_candidates(counted.counting_nodes(), *y, f64::from(*weight));
-        *changed = if counted.end() == before.end() {
+        if counted.end() == before.end() {
             updated_candidates.clone_from(candidates);
-            self.add_new_candidate(counted.end(), *y, updated_candidates)
+            self.add_new_candidate(counted.end(), *y, updated_candidates);
         } else {
-            self.candidates_at_end(&counted.nodes, &mut seen, updated_candidates);
-            true
-        };
-        self.seen = seen;
+            updated_candidates.clear();
+            self.candidates_at_end(counted.end(), &mut is_known, updated_candidates);
+        }
+        self.is_known = is_known;
     }
 
-    /// The loop of Figure 2a: every router on the path learns, then decides. Notes the
-    /// path `before` the routers learned, and as `counted` that after.
+    /// Runs the loop of Figure 2a: every router on the path learns, then decides. Writes the path
+    /// before the routers learned to `before`, and the path after it to `counted`.
     fn route_and_update(&mut self, example: &mut RoutedExample) {
         let RoutedExample {
             x, before, counted, ..
@@ -132,15 +129,15 @@ impl RoutingTree {
         if !diverged {
             before.copy_from(counted);
         }
-        // A node that has counted no example has no candidates to predict from.
+        // A node without examples has no candidates to predict from.
         while before.nodes.len() > 1 && self.node(before.end()).counts.candidates().is_empty() {
             before.blocked_child = before.nodes.pop();
         }
     }
 
-    /// Figure 2b: the router of node `n` learns the side on which the label raises
-    /// the entropy least, with the difference of the entropies as importance. Returns
-    /// the child that the example would have gone to before, and the one it goes to.
+    /// Trains the router of node `n` by Figure 2b: it learns the side where the label raises the
+    /// entropy least, with the difference of the entropies as importance. Returns the children that
+    /// the router chooses before and after this.
     fn update_router(
         &mut self,
         n: NodeId,
@@ -169,7 +166,7 @@ impl RoutingTree {
         [scores.before, scores.after].map(side)
     }
 
-    /// By how much label `y` would raise the entropy of each child of node `n`.
+    /// Returns the costs of routing label `y` to each child of node `n`; see [`entropy_cost`].
     fn entropy_costs(&self, n: NodeId, y: LocalId, weight: f64) -> [f64; 2] {
         let children = self.node(n).children().map(|child| self.node(child));
         for child in children {
@@ -181,21 +178,18 @@ impl RoutingTree {
         })
     }
 
-    /// Adds the label to the candidates where it has just become one of the node's.
-    /// Returns whether it did.
-    fn add_new_candidate(&self, end: NodeId, y: LocalId, candidates: &mut Vec<LocalId>) -> bool {
-        if candidates.contains(&y) || !self.node(end).counts.candidates().contains(&y) {
-            return false;
+    /// Adds label `y` to the candidates if it has just become a candidate of the node `end`.
+    fn add_new_candidate(&self, end: NodeId, y: LocalId, candidates: &mut Vec<LocalId>) {
+        if !candidates.contains(&y) && self.node(end).counts.candidates().contains(&y) {
+            candidates.truncate(self.max_candidates - 1);
+            candidates.push(y);
         }
-        candidates.truncate(self.max_candidates - 1);
-        candidates.push(y);
-        true
     }
 }
 
 impl RoutedExample {
-    /// The last line of Figure 1: the candidate that its scorer rates highest, the first of
-    /// equals. Its scores stay in the workspace.
+    /// Returns the candidate of the highest score, by the last line of Figure 1. Of equal scores the
+    /// first wins. The scores stay in the workspace.
     fn predict(&self, scorers: &Scorers, workspace: &mut ScorerWorkspace) -> Option<LocalId> {
         scorers.score(&self.input(&self.candidates, &self.before), workspace);
         let scored = self.candidates.iter().zip(&workspace.scores);
@@ -203,21 +197,22 @@ impl RoutedExample {
         best.map(|(&label, _)| label)
     }
 
-    /// The last line of Figure 2a, after [`Self::predict`] with the same workspace: the
-    /// scorer of the label learns +1, those of the other candidates -1. None learns if the label
-    /// is no candidate.
+    /// Trains the scorers by the last line of Figure 2a: that of the label learns +1, those of the
+    /// other candidates learn -1. None learns if the label is not a candidate. Must follow
+    /// [`Self::predict`] with the same workspace.
     fn update_predictors(&self, scorers: &mut Scorers, workspace: &mut ScorerWorkspace) {
         let candidates = &self.updated_candidates;
         let Some(correct) = candidates.iter().position(|&other| other == self.y) else {
             return;
         };
         let input = self.input(candidates, &self.counted);
-        if self.changed {
+        if self.candidates != self.updated_candidates {
             scorers.score(&input, workspace);
         }
         scorers.learn(&input, correct, self.weight, self.clock, workspace);
     }
 
+    /// Returns the input of the scorers.
     fn input<'a>(&'a self, candidates: &'a [LocalId], path: &'a Path) -> ScorerInput<'a> {
         ScorerInput {
             example: &self.x,
@@ -227,21 +222,21 @@ impl RoutedExample {
     }
 }
 
-/// The first stage of learning: prepares examples and routes them.
+/// The first stage of learning, which prepares and routes examples.
 struct ExampleRouter<'a> {
     batch: &'a Batch<'a>,
     tree: &'a mut RoutingTree,
     preparation: &'a mut Preparation,
     label_index: &'a mut LabelIndex,
-    /// Whether means and deviations follow the examples.
+    /// True if the examples are a stream, which updates the means and deviations of columns.
     is_stream: bool,
-    /// Number of the next example.
+    /// The number of the next example.
     clock: u64,
     scratch: RowBuffer,
 }
 
 impl ExampleRouter<'_> {
-    /// Routes the rows `which` in order; the nodes on their paths learn from them.
+    /// Routes the rows `which` in order and trains the nodes on their paths.
     fn route(&mut self, which: &[u32], group: &mut Vec<RoutedExample>) {
         let (rows, labels) = (&self.batch.rows, self.batch.labels());
         group.resize_with(which.len(), RoutedExample::default);
@@ -265,23 +260,24 @@ impl ExampleRouter<'_> {
     }
 }
 
-/// The second stage: predicts each routed example, then its candidates' scorers learn.
+/// The second stage of learning, which predicts each routed example, then trains its scorers.
 struct ScorerTrainer<'a> {
     scorers: &'a mut Scorers,
     progress: &'a mut Mistakes,
     missed: &'a mut Mistakes,
-    /// Share of a pass that an example is.
+    /// The share of a pass that one example is.
     share: f64,
     workspace: ScorerWorkspace,
 }
 
 impl ScorerTrainer<'_> {
+    /// Predicts and learns a group of examples.
     fn learn(&mut self, group: &[RoutedExample]) {
         for example in group {
             let (scorers, workspace) = (&mut *self.scorers, &mut self.workspace);
             let predicted = example.predict(scorers, workspace);
             example.update_predictors(scorers, workspace);
-            scorers.pass(self.share);
+            scorers.passes += self.share;
             let is_wrong = predicted != Some(example.y);
             self.progress.count(is_wrong, example.weight);
             let is_missed = !example.candidates.contains(&example.y);
@@ -300,20 +296,20 @@ impl ScorerTrainer<'_> {
 }
 
 impl OnlineRecallTree {
-    /// Figure 2a for example after example.
+    /// Learns examples in order by Figure 2a.
     pub(super) fn learn_batch(&mut self, learning: &mut Learning<'_>) -> Result<()> {
-        // The paper's scorers and their routers share what they clamp to.
-        let n_threads = match self.scorers {
-            Scorers::Joint(_) => learning.n_threads,
-            Scorers::Single(_) => 1,
+        // Regressors of scorers and routers clamp scores to the same span, so that one example must
+        // follow the other.
+        let n_threads = match self.scorers.weights {
+            ScorerWeights::Regressors(_) => 1,
+            _ => learning.n_threads,
         };
         with_threads(n_threads, |parallel| self.learn_groups(learning, parallel))?
     }
 
-    /// Routes each group while the one before is scored.
+    /// Routes each group of examples while the scorers learn the group before it.
     fn learn_groups(&mut self, learning: &mut Learning<'_>, parallel: bool) -> Result<()> {
-        // One example at a time stays in the nearest cache; several threads need
-        // more at a time.
+        // A single example stays in the nearest cache. Several threads need larger groups.
         let group_size = if parallel { Control::CHUNK } else { 1 };
         let mut groups = learning.order.chunks(group_size);
         let (mut current, mut next) = (Vec::new(), Vec::new());

@@ -1,29 +1,26 @@
-//! Recall Tree: an online tree that finds a small set of candidates which holds
-//! the label, and scorers that choose among them.
+//! Recall Tree: an online tree that finds a small set of candidates for the label of a row, and
+//! scorers that choose among them.
 //!
-//! Daumé, Karampatziakis, Langford & Mineiro, "Logarithmic Time
-//! One-Against-Some" (ICML 2017). Routers send an example where its label
-//! raises the entropy of labels least; each node's F most frequent labels are
-//! its candidates; descent ends where a lower bound on their recall would fall.
-//! Cost per example: O(depth * (non-zeros + log F)) for the path and
-//! O(F * non-zeros) for the scores, whatever the number of classes.
+//! Daumé, Karampatziakis, Langford & Mineiro, "Logarithmic Time One-Against-Some" (ICML 2017).
+//! Routers send an example where its label raises the entropy of the labels least. The F most
+//! frequent labels of a node are its candidates. A path ends where a lower bound on their recall
+//! would fall. An example costs O(depth * (non-zeros + log F)) for its path and O(F * non-zeros) for
+//! the scores, whatever the number of classes.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
 //! | `params` | the parameters and their ranges |
-//! | `labels` | labels inside the tree, a node's histogram, its entropy and the bound on its recall |
-//! | `router` | nodes and routers: the path of an example, the candidates at its end |
-//! | `learner` | the algorithm: Figures 1 and 2 of the paper; many examples in order |
-//! | `scorers` | one-against-some, each candidate by itself as in the paper |
-//! | `joint_scorers` | candidates that learn together: softmax and margin |
-//! | `column_weights` | their weights by column, for sparse rows of many columns |
+//! | `labels` | label ids, the histogram of a node, its entropy and its recall bound |
+//! | `router` | nodes and routers, the path of an example, the candidates at its end |
+//! | `learner` | the algorithm: Figures 1 and 2 of the paper |
+//! | `scorers` | one-against-some: scores and training of the candidates |
+//! | `column_weights` | weights of scorers by column, for sparse rows of many columns |
 //! | `predict` | the frozen tree, the most probable paths, the scores at their ends |
-//! | `candidate_weights` | copies of the weights of the candidates where paths end |
-//! | `online` | what it adds to the model around online learners; the nodes as columns |
+//! | `candidate_weights` | copies of the weights of candidates in a frozen tree |
+//! | `online` | creation, files and the report of the nodes |
 
 mod candidate_weights;
 mod column_weights;
-mod joint_scorers;
 mod labels;
 mod learner;
 mod online;

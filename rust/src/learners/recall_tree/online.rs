@@ -1,7 +1,6 @@
-//! What the Recall Tree adds to the [`OnlineModel`](crate::model::OnlineModel)
-//! around it: making, freezing, storing a tree, and reporting its nodes.
+//! The Recall Tree as a member of an [`OnlineModel`](crate::model::OnlineModel): creation, files and
+//! the report of its nodes.
 
-use super::candidate_weights::CandidateWeights;
 use super::labels::{LabelCounts, LabelIndex};
 use super::learner::OnlineRecallTree;
 use super::params::{uniform_bits, Params};
@@ -18,9 +17,6 @@ use crate::persist;
 use crate::threads::Lent;
 use crate::tree::{NodeId, Topology};
 
-/// The cost of routing along a path, in products per value.
-const PRODUCTS_PER_VALUE: usize = 32;
-
 persist!(OnlineRecallTree {
     Meta missed;
     Nest label_index;
@@ -29,8 +25,8 @@ persist!(OnlineRecallTree {
 } check check_stored);
 
 impl OnlineRecallTree {
-    /// A tree that has seen no example, for `n_classes` whose labels have an entropy
-    /// of `label_bits`; examples have `width` columns, about `n_filled` of them not 0.
+    /// Creates a tree without examples, for `n_classes` labels with an entropy of `label_bits`.
+    /// Examples will have `width` columns, of which about `n_filled` are not 0.
     pub(super) fn empty(
         params: &Params,
         n_classes: usize,
@@ -53,10 +49,10 @@ impl OnlineRecallTree {
         self.scorers.drop_state();
     }
 
-    /// Whether the labels of a tree that was restored have classes.
+    /// Checks that the labels of a restored tree have classes.
     fn check_stored(&self) -> Result<()> {
         if !self.missed.is_sound() {
-            return Err(Error::data("\"missed\" is no count of mistakes"));
+            return Err(Error::data("\"missed\" is not a count of mistakes"));
         }
         let n_labels = self.label_index.labels().len();
         let counts = self.tree.nodes.iter().map(|node| &node.counts);
@@ -87,7 +83,7 @@ impl OnlineLearner for OnlineRecallTree {
         let label_bits = if start.is_all {
             params.label_bits(start.batch, n_classes)
         } else {
-            // How often the labels of a stream will occur is unknown.
+            // The frequencies of the labels of a stream are unknown.
             uniform_bits(n_classes)
         };
         let n_filled = row_values(Some(start.preparation), &start.batch.rows);
@@ -95,8 +91,8 @@ impl OnlineLearner for OnlineRecallTree {
         Ok(Self::empty(params, n_classes, label_bits, width, n_filled))
     }
 
-    /// F and D become those of the larger number of classes. The labels' entropy rises by as much
-    /// as that of uniform ones does.
+    /// F and D become those for the larger number of classes. The entropy of the labels rises by as
+    /// much as that of uniform labels.
     fn add_classes(&mut self, n_classes: usize) -> Result<()> {
         let (before, after) = (
             uniform_bits(self.label_index.n_classes()),
@@ -143,27 +139,22 @@ impl OnlineLearner for OnlineRecallTree {
     }
 
     fn effort(&self, row_values: usize, _k: usize, options: &PredictOptions) -> usize {
-        let params = &self.tree.params;
-        let paths = options.beam_size.unwrap_or(params.beam_size) as usize;
-        let per_path = (PRODUCTS_PER_VALUE + self.tree.max_candidates).saturating_mul(row_values);
-        paths.saturating_mul(per_path)
+        /// Routers of a path, approximately.
+        const ROUTERS_PER_PATH: usize = 32;
+        let beam_size = options.beam_size.unwrap_or(self.tree.params.beam_size);
+        let per_path = (ROUTERS_PER_PATH + self.tree.max_candidates).saturating_mul(row_values);
+        per_path.saturating_mul(beam_size as usize)
     }
 
+    /// Freezing a node takes about as long as predicting a row, and a 64th of that once the bound on
+    /// copied weights is reached.
     fn freeze_rows(&self) -> usize {
-        /// Products of freezing a node, and of predicting a row, about.
-        const PRODUCTS_PER_NODE: usize = 256;
-        const PRODUCTS_PER_ROW: usize = 1 << 14;
-        let (n_nodes, f) = (self.tree.nodes.len(), self.tree.max_candidates);
-        let copied = CandidateWeights::n_weights(&self.scorers, n_nodes / 2, f);
-        n_nodes
-            .saturating_mul(PRODUCTS_PER_NODE)
-            .saturating_add(copied)
-            / PRODUCTS_PER_ROW
-            + 1
+        const MAX_COPIED_NODES: usize = 2048;
+        let n_nodes = self.tree.nodes.len();
+        n_nodes.min(MAX_COPIED_NODES) + n_nodes / 64
     }
 
-    /// F and D as they came out, and the share of the examples whose label was among the
-    /// candidates before it was learned.
+    /// Reports F, D, and the share of examples whose label was a candidate before it was learned.
     fn summary(&self, summary: &mut Report) {
         let recall = self.missed.loss().map_or(f64::NAN, |missed| 1.0 - missed);
         summary.scalar("progressive_recall", recall);
@@ -171,15 +162,15 @@ impl OnlineLearner for OnlineRecallTree {
         summary.scalar("max_depth", self.tree.max_depth);
     }
 
-    fn nodes_of_terminals(&self, frozen: &FrozenTree) -> Option<Vec<u32>> {
-        Some(self.tree.report_numbers(&frozen.final_nodes))
+    fn nodes_of_terminals(&self, _frozen: &FrozenTree) -> Option<Vec<u32>> {
+        Some(self.tree.report_numbers())
     }
 
     fn report(&self, _progress: &Mistakes) -> Option<Report> {
         Some(self.tree.node_report(&self.label_index))
     }
 
-    /// Without the counts of labels that are no candidates.
+    /// Drops the counts of labels that are not candidates, and the state of optimizers.
     fn for_prediction(&self, _control: &Control) -> Result<Self> {
         let mut slim = self.clone();
         slim.drop_state();
@@ -201,19 +192,21 @@ impl OnlineLearner for OnlineRecallTree {
         for_prediction: bool,
         bundle: &mut Bundle,
     ) -> Result<Self> {
-        // Nothing as large as K is allocated unless the file is.
-        let of_each_class = match params.loss.single() {
+        // Nothing of size K is allocated unless the file is as large.
+        let name = match params.loss.single() {
             Some(_) => "scorers/regressors/weights.is_row",
             None => "scorers/trained",
         };
-        if bundle.arrays().get(of_each_class).map(Array::len) != Some(n_classes) {
-            return Err(bundle.damaged(format_args!("not as many scorers as classes, {n_classes}")));
+        let n_scorers = bundle.arrays().get(name).map_or(0, Array::len);
+        if n_scorers != n_classes {
+            let what = format_args!("{n_scorers} scorers for {n_classes} classes");
+            return Err(bundle.damaged(what));
         }
         let label_bits: f64 = bundle.take_meta("label_bits")?;
         if !(0.0..=uniform_bits(n_classes)).contains(&label_bits) {
             return Err(bundle.damaged("the entropy of the labels is out of range"));
         }
-        // As for filled rows, whose scorers allocate nothing as large as the width.
+        // With filled rows, scorers allocate nothing as large as the width.
         let width = preparation.width();
         let mut tree = Self::empty(params, n_classes, label_bits, width, width);
         if for_prediction {
@@ -225,8 +218,8 @@ impl OnlineLearner for OnlineRecallTree {
 }
 
 impl RoutingTree {
-    /// The nodes that have seen an example, breadth first, with the columns that the Python
-    /// class documents as `tree_`.
+    /// Reports the nodes with examples, breadth first, in the columns that the Python class
+    /// documents as `tree_`.
     pub(super) fn node_report(&self, label_index: &LabelIndex) -> Report {
         let tree = self.seen_nodes();
         let nodes = || tree.nodes.iter().map(|&id| self.node(id));
@@ -234,13 +227,13 @@ impl RoutingTree {
         let mut report = tree.report();
         report.column("n_examples", counts().map(|counts| counts.total));
         report.column("n_labels", counts().map(|counts| counts.n_labels() as u32));
-        // A node without candidates has only been passed; it shows the first label, if any.
+        // A node without candidates has only been passed. It shows the first label, if any.
         let top = counts().map(|counts| counts.candidates().first().copied());
         let labels = label_index.labels();
         let label = top.map(|id| labels.get(id.unwrap_or_default().at()).map_or(0, |&l| l));
         report.column("label", label);
         report.column("label_entropy", nodes().map(|node| node.entropy.max(0.0)));
-        // 0 where no example has come.
+        // The recall of a node without examples is 0.
         let recall = counts().map(|counts| counts.mass / counts.total.max(f64::MIN_POSITIVE));
         report.column("recall", recall);
         report.column("recall_bound", nodes().map(|node| node.bound));
@@ -263,24 +256,22 @@ impl RoutingTree {
         report
     }
 
-    /// The numbers in [`node_report`](Self::node_report) of the nodes `ends`; of one that has seen
-    /// no example that of the last above it that has.
-    pub(super) fn report_numbers(&self, ends: &[NodeId]) -> Vec<u32> {
+    /// Returns the number of each node in [`node_report`](Self::node_report). A node that is not
+    /// reported has the number of the last node above it that is.
+    pub(super) fn report_numbers(&self) -> Vec<u32> {
         let mut numbers = vec![u32::MAX; self.nodes.len()];
         for (number, id) in (0..).zip(self.seen_nodes().nodes) {
             numbers[id.at()] = number;
         }
-        let mut path = Vec::new();
-        let ends = ends.iter().map(|&end| {
-            self.path_to(end, &mut path);
-            let mut upwards = path.iter().rev().map(|id| numbers[id.at()]);
-            upwards.find(|&number| number != u32::MAX).unwrap_or(0)
-        });
-        ends.collect()
+        for at in 1..numbers.len() {
+            if numbers[at] == u32::MAX {
+                numbers[at] = numbers[self.parents[at].at()];
+            }
+        }
+        numbers
     }
 
-    /// The nodes that have seen an example, breadth first: none in place of children that no
-    /// example has come to or gone through.
+    /// Returns the nodes that examples have reached or passed, breadth first.
     fn seen_nodes(&self) -> Topology<NodeId> {
         Topology::new(Self::ROOT, |&id| {
             let node = self.node(id);

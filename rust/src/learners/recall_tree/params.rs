@@ -8,13 +8,13 @@ use crate::params::Range;
 use crate::{choices, params};
 
 choices! {
-    /// How the scorers of the candidates learn.
+    /// Loss of the scorers.
     pub enum ScorerLoss {
-        /// Cross-entropy of the softmax over the candidates: these learn jointly.
+        /// Cross-entropy of the softmax over the candidates, which learn jointly.
         Softmax = "softmax",
-        /// The label's score must exceed its best rival's by `margin`; the two learn.
+        /// The score of the label must exceed that of its best rival by `margin`. These two learn.
         Margin = "margin",
-        /// (y - p)^2, for each candidate by itself, as all that follow.
+        /// (y - p)^2. With this loss and those below, each candidate learns on its own.
         Squared = "squared",
         /// ln(1 + exp(-y p))
         Logistic = "logistic",
@@ -26,7 +26,7 @@ choices! {
 }
 
 impl ScorerLoss {
-    /// The loss of a single regressor, where candidates learn one by one, as in the paper.
+    /// Returns the loss of one regressor if candidates learn one by one, as in the paper.
     pub fn single(self) -> Option<Loss> {
         match self {
             Self::Softmax | Self::Margin => None,
@@ -39,81 +39,82 @@ impl ScorerLoss {
 }
 
 choices! {
-    /// What the scorers see of the path through the tree.
+    /// Features of the path for the scorers.
     pub enum PathFeatures {
-        /// Nothing.
+        /// No features.
         None = "none",
         /// One indicator for each node, the root excluded.
         All = "all",
-        /// An indicator of the final node alone.
+        /// One indicator, for the final node.
         NodeOnly = "node_only",
     }
 }
 
 choices! {
-    /// How much an example counts for a router.
+    /// Importance of an example for a router.
     pub enum RouterImportance {
-        /// Its weight, as in the authors' program.
+        /// The weight of the example, as in the authors' program.
         None = "none",
-        /// The difference of the entropies of routing left and right, as in the paper.
+        /// The difference between the entropies after routing left and right, as in the paper.
         Entropy = "entropy",
     }
 }
 
 params! {
-    /// Every parameter. The Python class documents them for users and says where the
-    /// defaults come from.
+    /// The parameters. The Python class documents them for users.
     pub struct Params online(5) check check_together {
-        /// F: candidates of a node, at most K. None: 4 ceil(log2 K), K as effective classes.
+        /// F, the number of candidates of a node, at most K. None: 4 ceil(H), with H the entropy of
+        /// the labels in bits.
         max_candidates: Option<u32> = None, Range::COUNT;
-        /// D: levels below the root. None: three quarters of log2 K, rounded up.
+        /// D, the number of levels below the root. None: three quarters of H, rounded up.
         max_depth: Option<u32> = None, Range::from(0.0).to(MAX_LEVELS);
-        /// Multiplier of the recall bound; 0: descend to the full depth.
+        /// Multiplier of the recall bound. With 0, paths go on to the full depth.
         bern_hyper: f64 = 4.0, Range::NOT_NEGATIVE;
-        /// Loss of the scorers. With those of a single regressor the routers have it, too, and
-        /// all step as in Vowpal Wabbit ("nag"); with the others routers have the hinge loss,
-        /// and all take preconditioned steps ("pn").
+        /// Loss of the scorers. With "softmax" and "margin", routers have the hinge loss and all
+        /// steps are preconditioned ("pn"). With the other losses, routers have the same loss and
+        /// all steps are those of Vowpal Wabbit ("nag").
         loss: ScorerLoss = ScorerLoss::Softmax;
-        /// By how much the label's score must be ahead: taken off it in the softmax,
-        /// the gap that the margin loss wants.
+        /// Required lead of the score of the label. The softmax subtracts it from that score before
+        /// a step; the margin loss is 0 beyond it.
         margin: f64 = 4.0, Range::NOT_NEGATIVE;
-        /// Step size of the scorers, and of the routers where they have the same loss. None: by
-        /// loss.
+        /// Step size of the scorers, and of the routers if they have the same loss. None: depends on
+        /// the loss.
         learning_rate: Option<f64> = None, Range::POSITIVE;
-        /// How much an example counts for a router.
+        /// Importance of an example for a router.
         router_importance: RouterImportance = RouterImportance::Entropy;
-        /// Whether the tree is the paper's: nodes count the examples that the routers sent there
-        /// after they learned from them, and for ever; the stop rule compares the bounds alone; a
-        /// node has its own candidates alone; F and D are for all classes, D all of log2 K.
+        /// If true, the tree is that of the paper. Nodes count the examples that their routers sent
+        /// there after learning from them, and counts do not fade. The stop rule compares only the
+        /// bounds. A node has its own candidates only. F and D are those of K equally frequent
+        /// labels, and D is all of log2 K.
         ///
-        /// Else counts are of the examples that came there before, as those to be predicted
-        /// will, and fade in a stream as labels arrive; the stop rule compares a child with its
-        /// parent on the examples that reached both; a node of few labels takes further
-        /// candidates from the nodes above; F and D are for the effective number of classes, 2^H
-        /// with H the entropy of the labels in bits, where they are known beforehand.
+        /// If false, nodes count the examples that came there before routers learned from them, as
+        /// rows to be predicted will, and counts fade as labels arrive in a stream. The stop rule
+        /// compares a child with its parent on the examples that reached both. A node of few labels
+        /// takes further candidates from the nodes above. F and D follow the entropy of the labels
+        /// if it is known beforehand.
         paper_tree: bool = false;
-        /// What the scorers see of the path through the tree.
+        /// Features of the path for the scorers.
         path_features: PathFeatures = PathFeatures::None;
-        /// Final nodes whose candidates compete in a prediction. With more than 1024,
-        /// scoring all classes is cheaper.
+        /// Number of final nodes whose candidates compete in a prediction. With more than 1024,
+        /// scoring all classes would be cheaper.
         beam_size: u32 = 4, Range::from(1.0).to(1024.0);
-        /// Weight of the path's log-probability in the score, with a beam.
+        /// Weight of the log-probability of the path in a score, with a beam.
         path_weight: f64 = 0.5, Range::NOT_NEGATIVE;
     }
 }
 
-/// Candidates of a node for each bit of the labels' entropy, as in the paper.
+/// Candidates of a node for each bit of entropy of the labels, as in the paper.
 const CANDIDATES_PER_BIT: usize = 4;
 
-/// D as a share of the levels of a full tree over the classes: the last ones cost time and gain
+/// D as a share of the levels of a full tree over the labels. The last levels cost time and gain
 /// nothing.
 const DEPTH_SHARE: f64 = 0.75;
 
-/// Beyond any use: 2^60 nodes.
+/// Limit of D; a tree of 60 levels could have 2^60 nodes.
 const MAX_LEVELS: f64 = 60.0;
 
 impl Params {
-    /// Refuses path features where the scorers have no columns for them.
+    /// Refuses path features if the scorers have no columns for them.
     fn check_together(&self) -> Result<()> {
         if self.path_features != PathFeatures::None && self.loss.single().is_none() {
             let features = format!("{:?}", self.path_features).to_lowercase();
@@ -123,7 +124,7 @@ impl Params {
         Ok(())
     }
 
-    /// With the beam of one prediction, where that sets one.
+    /// Returns the parameters with the beam of one prediction, if `options` sets it.
     #[must_use]
     pub fn with_beam(&self, options: &PredictOptions) -> Self {
         Self {
@@ -133,21 +134,21 @@ impl Params {
         }
     }
 
-    /// F for labels of `bits` of entropy.
+    /// Returns F for labels with an entropy of `bits`.
     pub fn candidates(&self, n_classes: usize, bits: f64) -> usize {
         let default = CANDIDATES_PER_BIT * bits.ceil() as usize;
-        let most = self.max_candidates.map_or(default, |f| f as usize);
-        most.clamp(1, n_classes)
+        let f = self.max_candidates.map_or(default, |f| f as usize);
+        f.clamp(1, n_classes)
     }
 
-    /// D for labels of `bits` of entropy.
+    /// Returns D for labels with an entropy of `bits`.
     pub fn depth(&self, bits: f64) -> u32 {
         let share = if self.paper_tree { 1.0 } else { DEPTH_SHARE };
         self.max_depth.unwrap_or((share * bits).ceil() as u32)
     }
 
-    /// Entropy, in bits, of the labels of `batch`, or of classes that all occur
-    /// equally often.
+    /// Returns the entropy of the labels of `batch` in bits or, for the paper's tree, that of
+    /// classes that are equally frequent.
     pub fn label_bits(&self, batch: &Batch<'_>, n_classes: usize) -> f64 {
         if self.paper_tree {
             return uniform_bits(n_classes);
@@ -160,16 +161,16 @@ impl Params {
         let total: f64 = counts.iter().sum();
         let shares = counts.iter().filter(|&&c| c > 0.0).map(|c| c / total);
         let bits: f64 = shares.map(|p| -p * p.log2()).sum();
-        // Rounding must not add a level to classes that are all alike.
+        // Rounding must not add a level if all classes are equally frequent.
         bits.min(uniform_bits(n_classes))
     }
 
-    /// Loss of the routers.
+    /// Returns the loss of the routers.
     pub fn router_loss(&self) -> Loss {
         self.loss.single().unwrap_or(Loss::Hinge)
     }
 
-    /// Step direction of the routers, and of scorers that learn one by one.
+    /// Returns the optimizer of the routers, and of scorers that learn one by one.
     pub fn optimizer(&self) -> Optimizer {
         match self.loss.single() {
             Some(_) => Optimizer::Nag,
@@ -177,7 +178,7 @@ impl Params {
         }
     }
 
-    /// Step size of the routers, and how fast it shrinks; adaptive steps do by themselves.
+    /// Returns the step size of the routers and its decay. Adaptive steps shrink without decay.
     pub fn router_rate(&self) -> (f64, f64) {
         match self.loss.single() {
             Some(_) => (self.scorer_rate(), 0.0),
@@ -185,7 +186,7 @@ impl Params {
         }
     }
 
-    /// Step size of the scorers. The softmax is never satisfied and needs larger steps.
+    /// Returns the step size of the scorers. The softmax needs larger steps.
     pub fn scorer_rate(&self) -> f64 {
         self.learning_rate.unwrap_or(match self.loss {
             ScorerLoss::Softmax => 9.0,
@@ -195,7 +196,7 @@ impl Params {
     }
 }
 
-/// Entropy, in bits, of `n_classes` that occur equally often.
+/// Returns the entropy, in bits, of `n_classes` equally frequent classes.
 pub fn uniform_bits(n_classes: usize) -> f64 {
     (n_classes as f64).log2()
 }

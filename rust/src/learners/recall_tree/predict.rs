@@ -1,10 +1,9 @@
-//! Prediction: the frozen tree, the paths of a row through it, and the scores of the candidates at
-//! their ends.
+//! Prediction: the frozen tree, the paths of a row, and the scores of the candidates at their ends.
 
 use std::ops::Range;
 
-use super::candidate_weights::CandidateWeights;
-use super::labels::{LabelSet, LocalId};
+use super::candidate_weights::{CandidateWeights, List};
+use super::labels::LocalId;
 use super::learner::OnlineRecallTree;
 use super::router::RoutingTree;
 use super::scorers::ScorerWorkspace;
@@ -16,100 +15,89 @@ use crate::model::{Member, PredictOptions, Predictor, TopK};
 use crate::threads::Lent;
 use crate::tree::{BestFirst, FrozenRouters, Groups, Junction, NodeId, Routers};
 
-/// The tree as prediction uses it: routers whose terminals are positions among the final nodes.
+/// The tree as predictions use it. Terminals are node ids, as in the learning tree: a path towards a
+/// blocked child ends at the parent.
 #[derive(Debug, Clone)]
 pub struct FrozenTree {
     pub(super) routers: FrozenRouters,
-    /// The nodes that paths end at. The path to a child whose bound is no better ends at
-    /// the parent, so that several terminals may share a node.
-    pub(super) final_nodes: Vec<NodeId>,
-    /// The candidates of each, most frequent first.
+    /// The candidates of each node where paths end, the most frequent first. Other nodes have none.
     pub(super) candidates: Ragged<LocalId>,
-    /// Copies of their weights.
     weights: CandidateWeights,
 }
 
 impl OnlineRecallTree {
-    /// Makes the tree that prediction uses, in time and memory of the model's size.
+    /// Returns the tree that predictions use, in time and memory proportional to the model.
     pub(super) fn frozen(&self, control: &Control) -> Result<FrozenTree> {
         let tree = &self.tree;
-        let (mut final_nodes, mut all_candidates) = (Vec::new(), Ragged::default());
-        let mut terminal_of = vec![u32::MAX; tree.nodes.len()];
-        let (mut path, mut candidates) = (Vec::new(), Vec::new());
-        let mut seen = LabelSet::default();
-        let routers = FrozenRouters::new(tree, control, |number| {
-            let terminal = &mut terminal_of[number as usize];
-            if *terminal == u32::MAX {
-                let id = NodeId(number);
-                tree.path_to(id, &mut path);
-                tree.candidates_at_end(&path, &mut seen, &mut candidates);
-                *terminal = final_nodes.len() as u32;
-                final_nodes.push(id);
-                all_candidates.push(candidates.iter().copied());
-            }
-            *terminal
+        let mut is_final = vec![false; tree.nodes.len()];
+        let routers = FrozenRouters::new(tree, control, |node| {
+            is_final[node as usize] = true;
+            node
         })?;
-        let n_labels = self.label_index.n_classes();
-        let weights = CandidateWeights::new(&all_candidates, &self.scorers, n_labels, control)?;
+        let mut candidates = Ragged::default();
+        let (mut at_end, mut is_known) = (Vec::new(), Vec::new());
+        for (id, is_final) in (0..).map(NodeId).zip(is_final) {
+            at_end.clear();
+            if is_final {
+                tree.candidates_at_end(id, &mut is_known, &mut at_end);
+            }
+            candidates.push(at_end.iter().copied());
+        }
+        let weights = CandidateWeights::new(&candidates, &self.scorers, control)?;
         Ok(FrozenTree {
             routers,
-            final_nodes,
-            candidates: all_candidates,
+            candidates,
             weights,
         })
     }
 }
 
-/// Routers opened per path and level, at most: where all paths are equally
-/// probable, the search would look at most of the tree.
+/// Routers that the search opens per path and level, at most. Without a bound, it would visit most
+/// of the tree where all paths are equally probable.
 const EXPANSIONS_PER_LEVEL: usize = 2;
 
-/// Paths less than a tenth as probable as the best are left out: they change next to
-/// nothing and cost as much as any.
+/// Paths less than a tenth as probable as the best are left out: they hardly change a prediction and
+/// cost as much as any other.
 const MIN_LOG_PROBABILITY_RATIO: f32 = -std::f32::consts::LN_10;
 
-/// A score of 1, the target that a router learned, is a log-odds of this.
+/// Log-odds of a score of 1, the target of a router.
 const LOG_ODDS_PER_SCORE: f32 = 2.0;
 
-/// Bytes of weights that stay in the cache of a core in any case.
+/// Bytes of weights that always stay in the cache of a core.
 const MAX_CACHED_BYTES: usize = 1 << 18;
 
 /// The end of a path of a row.
 #[derive(Debug, Clone, Default)]
 struct PathEnd {
     row: usize,
-    terminal: u32,
-    /// Logarithm of the path's probability.
+    node: u32,
+    /// The logarithm of the probability of the path.
     log_p: f32,
-    /// Its candidates, where the tree is not frozen.
+    /// The candidates and their scores among those of all ends.
     candidates: Range<usize>,
-    /// Where the scores of the candidates begin.
-    scores: usize,
 }
 
-/// What a predictor works in.
+/// Scratch space of a predictor.
 #[derive(Debug, Clone, Default)]
 pub struct PredictMemory {
     block: Block,
     groups: Groups,
     search: BestFirst,
-    /// The terminal of each row, with a single path.
+    /// The node where the path of each row ends, if there is one path per row.
     terminals: Vec<u32>,
-    /// The paths of all rows, row by row.
+    /// The ends of the paths of all rows, row by row.
     ends: Vec<PathEnd>,
-    /// Their numbers, in the order in which they are scored.
+    /// Positions of the ends, in the order in which they are scored.
     order: Vec<u32>,
     candidates: Vec<LocalId>,
     scores: Vec<f32>,
-    /// The path to an end, its candidates, and which labels they are.
     path: Vec<NodeId>,
-    at_end: Vec<LocalId>,
-    seen: LabelSet,
-    found: Vec<(u32, f32)>,
+    is_known: Vec<bool>,
+    found: Vec<(List, f32)>,
     workspace: ScorerWorkspace,
 }
 
-/// Predicts blocks of rows on one thread.
+/// A predictor of blocks of rows, for one thread.
 #[derive(Debug)]
 pub struct BlockPredictor<'a> {
     preparation: &'a Preparation,
@@ -117,7 +105,7 @@ pub struct BlockPredictor<'a> {
     frozen: Option<&'a FrozenTree>,
     routers: Routers<'a, RoutingTree>,
     beam_size: usize,
-    /// Weight of a path's log-probability in a score.
+    /// Weight of the log-probability of a path in a score.
     path_weight: f32,
     memory: Lent<'a, PredictMemory>,
 }
@@ -141,8 +129,8 @@ impl<'a> BlockPredictor<'a> {
         }
     }
 
-    /// Finds the paths of all rows: the one that the routers lead to or, with a beam, the most
-    /// probable ones, the most probable first.
+    /// Finds the paths of all rows: with a beam the most probable ones, the most probable first,
+    /// else the path that the routers choose.
     fn find_paths(&mut self) {
         let memory = &mut *self.memory;
         memory.ends.clear();
@@ -155,18 +143,18 @@ impl<'a> BlockPredictor<'a> {
         self.routers
             .route(&memory.block, &mut memory.groups, &mut memory.terminals);
         let ends = memory.terminals.iter().enumerate();
-        let ends = ends.map(|(row, &terminal)| PathEnd {
+        memory.ends.extend(ends.map(|(row, &node)| PathEnd {
             row,
-            terminal,
+            node,
             ..PathEnd::default()
-        });
-        memory.ends.extend(ends);
+        }));
     }
 
-    /// Adds the most probable paths of a row; of several to one terminal the most probable.
+    /// Adds the most probable paths of a row. Of several paths to one node, only the most probable
+    /// is added.
     ///
-    /// The first is not always where the greedy path ends: a path of many near
-    /// decisions may be less probable than another.
+    /// The first path may differ from the path that the routers choose: after many close decisions,
+    /// that one may be less probable.
     fn search_paths(&mut self, row: usize) {
         let PredictMemory {
             block,
@@ -192,19 +180,18 @@ impl<'a> BlockPredictor<'a> {
         );
         let from = ends.len();
         let mut most = f32::INFINITY;
-        while let Some((cost, terminal)) = search.next(most, &look) {
+        while let Some((cost, node)) = search.next(most, &look) {
             if ends.len() == from {
                 most = cost - MIN_LOG_PROBABILITY_RATIO;
             }
-            if ends[from..].iter().all(|end| end.terminal != terminal) {
-                let end = PathEnd {
+            if ends[from..].iter().all(|end| end.node != node) {
+                ends.push(PathEnd {
                     row,
-                    terminal,
-                    // Not -0.
+                    node,
+                    // Subtracting from 0 gives 0 where negation would give -0.
                     log_p: 0.0 - cost,
                     ..PathEnd::default()
-                };
-                ends.push(end);
+                });
             }
             if ends.len() - from == self.beam_size || search.is_spent() {
                 break;
@@ -212,65 +199,58 @@ impl<'a> BlockPredictor<'a> {
         }
     }
 
-    /// Scores the candidates at the ends of all paths: by the copies of their weights, where a
-    /// frozen tree has them, else by the scorers' own.
+    /// Scores the candidates at the ends of all paths, by copies of their weights if there are any,
+    /// else by the scorers' own weights.
     fn score_ends(&mut self) {
         let memory = &mut *self.memory;
         let (tree, scorers) = (&self.model.tree, &self.model.scorers);
         memory.order.clear();
         memory.order.extend(0..memory.ends.len() as u32);
-        let (classes, width) = scorers.by_class();
-        // Rows at one end share its weights while they are near.
-        if classes.len() * width * size_of::<f32>() > MAX_CACHED_BYTES {
+        // Rows that end at the same node share its weights while these are in the cache.
+        if scorers.row_bytes() > MAX_CACHED_BYTES {
             let ends = &memory.ends;
-            let terminal = |&at: &u32| (ends[at as usize].terminal, at);
-            memory.order.sort_unstable_by_key(terminal);
+            let order = &mut memory.order;
+            order.sort_unstable_by_key(|&at| (ends[at as usize].node, at));
         }
         memory.candidates.clear();
         memory.scores.clear();
-        let scores = &mut memory.scores;
         for &at in &memory.order {
             let end = &mut memory.ends[at as usize];
-            end.scores = scores.len();
-            let mut candidates = &memory.at_end[..];
-            let mut node = NodeId(end.terminal);
-            if let Some(frozen) = self.frozen {
-                candidates = frozen.candidates.get(end.terminal as usize);
-                let ends_at = (end.terminal, candidates.len());
-                let row = (&memory.block, end.row);
-                if frozen
-                    .weights
-                    .score(ends_at, row, &mut memory.found, scores)
-                {
-                    continue;
+            let (node, row) = (NodeId(end.node), (&memory.block, end.row));
+            let from = memory.candidates.len();
+            match self.frozen {
+                Some(frozen) => {
+                    let candidates = frozen.candidates.get(node.at());
+                    memory.candidates.extend_from_slice(candidates);
                 }
-                node = frozen.final_nodes[end.terminal as usize];
+                None => {
+                    tree.candidates_at_end(node, &mut memory.is_known, &mut memory.candidates);
+                }
             }
-            tree.path_to(node, &mut memory.path);
-            if self.frozen.is_none() {
-                tree.candidates_at_end(&memory.path, &mut memory.seen, &mut memory.at_end);
-                candidates = &memory.at_end;
-                let from = memory.candidates.len();
-                memory.candidates.extend(candidates.iter().copied());
-                end.candidates = from..memory.candidates.len();
+            end.candidates = from..memory.candidates.len();
+            let candidates = &memory.candidates[from..];
+            let (found, scores) = (&mut memory.found, &mut memory.scores);
+            let is_scored = self.frozen.is_some_and(|frozen| {
+                let node = (node, candidates.len());
+                frozen.weights.score(node, row, found, scores)
+            });
+            if !is_scored {
+                tree.path_to(node, &mut memory.path);
+                let candidates = (candidates, &memory.path[..]);
+                scorers.score_row(row, candidates, &mut memory.workspace, scores);
             }
-            let row = (&memory.block, end.row);
-            scorers.score_row(row, candidates, &memory.path, &mut memory.workspace);
-            scores.extend(memory.workspace.scores.iter().copied());
         }
-        scores
+        memory
+            .scores
             .iter_mut()
             .for_each(|score| *score = bounded_score(*score));
     }
 
-    /// The candidates at the end of a path, and their scores.
+    /// Returns the candidates at the end of a path, and their scores.
     fn scored(&self, end: &PathEnd) -> (&[LocalId], &[f32]) {
-        let candidates = match self.frozen {
-            Some(frozen) => frozen.candidates.get(end.terminal as usize),
-            None => &self.memory.candidates[end.candidates.clone()],
-        };
-        let scores = &self.memory.scores[end.scores..][..candidates.len()];
-        (candidates, scores)
+        let range = end.candidates.clone();
+        let memory = &self.memory;
+        (&memory.candidates[range.clone()], &memory.scores[range])
     }
 }
 
@@ -286,7 +266,7 @@ impl Predictor for BlockPredictor<'_> {
         Ok(())
     }
 
-    /// Scores are the scorers', with a beam plus the path's weighted log-probability.
+    /// Scores are those of the scorers, with a beam plus the weighted log-probability of the path.
     fn top_k(
         &mut self,
         k: usize,
@@ -304,7 +284,8 @@ impl Predictor for BlockPredictor<'_> {
             let (labels, scores) = (&mut labels[span.clone()], &mut scores[span]);
             if self.beam_size == 1 {
                 let (candidates, values) = self.scored(&paths[0]);
-                // Positions: of equal scores the more frequent label's comes first.
+                // With positions in place of labels, the more frequent of two labels with equal
+                // scores comes first.
                 for (position, &score) in (0..).zip(values) {
                     top.push(position, score);
                 }
@@ -319,8 +300,8 @@ impl Predictor for BlockPredictor<'_> {
                 let more = bounded_score(self.path_weight * end.log_p);
                 for (&label, score) in candidates.iter().zip(values) {
                     let score = score + more;
-                    // Most are below: those need no look at the label. A label may be at the
-                    // ends of several paths.
+                    // Most scores are below the bar, which saves reading the label. A label may be
+                    // a candidate at several ends.
                     if score >= top.bar() {
                         top.push_again(label_index.label(label), score);
                     }
@@ -331,11 +312,11 @@ impl Predictor for BlockPredictor<'_> {
         Ok(())
     }
 
-    /// With a beam those of all paths whose candidates compete, the most probable first.
+    /// With a beam, visits the ends of all paths whose candidates compete, the most probable first.
     fn terminals(&mut self, visit: &mut dyn FnMut(usize, usize, u32)) {
         self.find_paths();
         for end in &self.memory.ends {
-            visit(end.row, 0, end.terminal);
+            visit(end.row, 0, end.node);
         }
     }
 }

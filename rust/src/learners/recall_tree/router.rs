@@ -1,7 +1,7 @@
-//! The tree of routers: nodes with their statistics, allocated as examples reach them, the path
-//! that an example takes, and the candidates at its end. Nothing here looks at the scorers.
+//! The tree of routers: nodes with their statistics, created as examples reach them, the path of an
+//! example, and the candidates at its end. Nothing here depends on the scorers.
 
-use super::labels::{entropy_after, recall_bound, LabelCounts, LabelSet, LocalId};
+use super::labels::{entropy_after, recall_bound, LabelCounts, LocalId};
 use super::params::Params;
 use crate::error::{Error, Result};
 use crate::file::is_count;
@@ -10,40 +10,41 @@ use crate::simd::prefetch;
 use crate::tree::{Junction, LearningTree, NodeId};
 use crate::{persist, record};
 
-/// A node, in two cache lines; the first is what deciding between children
-/// reads of each. Unseen children of an internal node exist, but hold nothing.
+/// A node, in two cache lines. The first has what a decision between children reads. The children
+/// of an internal node exist before any example has reached them.
 #[derive(Debug, Clone, Default)]
 #[repr(C, align(64))]
 pub struct Node {
-    /// The first of its two children, which lie side by side; 0, the root, before
-    /// the node was passed for the first time.
+    /// The first of its two children, which lie side by side, or 0 if no example has passed the
+    /// node.
     first_child: u32,
-    /// Lower bound on the recall of its candidates.
+    /// A lower bound on the recall of its candidates.
     pub bound: f32,
-    /// Entropy of its labels, in nats.
+    /// The entropy of its labels, in nats.
     pub entropy: f64,
     /// The histogram of its labels, and its candidates.
     pub counts: LabelCounts,
-    /// Weight of its examples whose label was a candidate of its parent at the time.
+    /// The weight of its examples whose label was a candidate of its parent when they came.
     pub parent_recalled: f64,
-    /// Weight of the examples that its router learned from.
+    /// The weight of the examples that its router learned from.
     pub trained: f64,
 }
 
 impl Node {
-    /// Whether examples have passed it.
+    /// Returns whether examples have passed the node.
     #[inline]
     pub fn has_children(&self) -> bool {
         self.first_child != 0
     }
 
-    /// Left and right.
+    /// Returns the left and the right child.
     #[inline]
     pub fn children(&self) -> [NodeId; 2] {
         [NodeId(self.first_child), NodeId(self.first_child + 1)]
     }
 
-    /// The number of its router: allocated with the children, so that their place tells it.
+    /// Returns the number of its router. A router is created together with the children, so their
+    /// place determines its number.
     #[inline]
     pub fn router(&self) -> u32 {
         (self.first_child - 1) / 2
@@ -62,29 +63,30 @@ record!(Node {
     trained: is_count,
 } .. { bound: 0.0 });
 
-/// Whether an entropy is one of any number of labels, but for rounding.
+/// Returns whether a number may be the rounded entropy of some labels.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "as all rules")]
 fn is_entropy(entropy: &f64) -> bool {
     entropy.abs() <= 1e3
 }
 
-/// Nodes and routers.
+/// The nodes and their routers.
 #[derive(Debug, Clone)]
 pub struct RoutingTree {
     pub(super) params: Params,
-    /// The root is the first.
+    /// The nodes, the root first.
     pub(super) nodes: Vec<Node>,
-    /// The node above each; none at the root.
-    parents: Vec<NodeId>,
-    /// One for each node that has children; see [`Node::router`].
+    /// The parent of each node, none for the root. Parents come before their children.
+    pub(super) parents: Vec<NodeId>,
+    /// A router for each node that has children; see [`Node::router`].
     pub(super) routers: Regressors,
     pub(super) rate: Rate,
-    /// F: most candidates of a node.
+    /// F, the largest number of candidates of a node.
     pub(super) max_candidates: usize,
-    /// D: levels below the root at most.
+    /// D, the largest number of levels below the root.
     pub(super) max_depth: u32,
-    /// Which labels are candidates already.
-    pub(super) seen: LabelSet,
+    n_classes: usize,
+    /// Scratch space of [`Self::candidates_at_end`].
+    pub(super) is_known: Vec<bool>,
 }
 
 persist!(RoutingTree {
@@ -97,11 +99,12 @@ persist!(RoutingTree {
 pub struct Path {
     /// The nodes, the root first, the final node last.
     pub nodes: Vec<NodeId>,
-    /// The child of the final node that the stop rule kept the example from.
+    /// The child of the final node that the stop rule did not let the example enter.
     pub blocked_child: Option<NodeId>,
 }
 
 impl Path {
+    /// Returns the final node.
     pub fn end(&self) -> NodeId {
         self.nodes.last().copied().unwrap_or(RoutingTree::ROOT)
     }
@@ -113,8 +116,8 @@ impl Path {
         self.blocked_child = None;
     }
 
-    /// The nodes that count an example of this path. The child that the stop rule kept
-    /// it from does, too: this is how children earn the statistics that open them.
+    /// Returns the nodes that count an example of this path. The blocked child is one of them, so
+    /// that it gets the statistics that may open it later.
     pub fn counting_nodes(&self) -> impl Iterator<Item = NodeId> + Clone + '_ {
         self.nodes.iter().copied().chain(self.blocked_child)
     }
@@ -127,10 +130,10 @@ impl Path {
 }
 
 impl RoutingTree {
-    /// Every path begins here.
+    /// The root, where every path begins.
     pub const ROOT: NodeId = NodeId(0);
 
-    /// A root that has seen no example, for labels of `label_bits` of entropy.
+    /// Creates a root without examples, for labels with an entropy of `label_bits`.
     pub fn new(params: &Params, n_classes: usize, label_bits: f64, width: usize) -> Self {
         let (rate, decay) = params.router_rate();
         Self {
@@ -140,7 +143,8 @@ impl RoutingTree {
             rate: Rate::new(rate, decay),
             max_candidates: params.candidates(n_classes, label_bits),
             max_depth: params.depth(label_bits),
-            seen: LabelSet::default(),
+            n_classes,
+            is_known: Vec::new(),
             params: params.clone(),
         }
     }
@@ -150,25 +154,19 @@ impl RoutingTree {
         &self.nodes[id.at()]
     }
 
-    #[inline]
-    pub fn node_mut(&mut self, id: NodeId) -> &mut Node {
-        &mut self.nodes[id.at()]
-    }
-
-    /// Gives `id` a router, and children that have seen nothing.
+    /// Gives the node `id` a router, and children without examples.
     pub fn grow(&mut self, id: NodeId) {
         self.routers.push();
         let first = self.nodes.len();
-        // Both or neither.
-        self.parents.reserve(2);
         self.nodes.resize(first + 2, Node::default());
         self.parents.resize(first + 2, id);
-        self.node_mut(id).first_child = first as u32;
+        self.nodes[id.at()].first_child = first as u32;
     }
 
-    /// For `n_classes` labels, of `label_bits` of entropy, from now on: every node may have more
-    /// candidates, which are then its most frequent labels.
+    /// Sets F and D for `n_classes` labels with an entropy of `label_bits`. If F grows, nodes get
+    /// more candidates, their most frequent other labels.
     pub fn add_classes(&mut self, n_classes: usize, label_bits: f64) {
+        self.n_classes = n_classes;
         self.max_depth = self.params.depth(label_bits);
         let max_candidates = self.params.candidates(n_classes, label_bits);
         if max_candidates <= self.max_candidates {
@@ -181,8 +179,8 @@ impl RoutingTree {
         }
     }
 
-    /// Adds `weight` of `label` to the histograms of `nodes`, each the parent of the
-    /// next, and updates their candidates, entropies and recall bounds.
+    /// Adds `weight` to the count of `label` at `nodes`, each the parent of the next. Updates their
+    /// candidates, entropies and recall bounds.
     pub fn update_candidates(
         &mut self,
         nodes: impl Iterator<Item = NodeId> + Clone,
@@ -205,11 +203,13 @@ impl RoutingTree {
         }
     }
 
-    /// To be called where a stream's label number `n_labels` turns up. Counts of fewer labels
-    /// say little of where examples are to go now, but outweigh those to come: they are halved
-    /// whenever the number of labels, more than F, has grown by a fourth.
+    /// Lets old counts fade. Must be called when the label number `n_labels` of a stream arrives.
+    ///
+    /// Counts from the time of fewer labels say little about where examples should go now, but
+    /// outweigh later counts. So they are halved whenever the number of labels, if it exceeds F, has
+    /// grown by a fourth.
     pub fn age(&mut self, n_labels: usize) {
-        // floor(3 log2 n)
+        // The number of halvings so far is floor(3 log2 n).
         let halvings = |n: usize| (n as u128).pow(3).ilog2();
         let is_old = n_labels > self.max_candidates && halvings(n_labels) > halvings(n_labels - 1);
         if !is_old || self.params.paper_tree {
@@ -222,8 +222,8 @@ impl RoutingTree {
         }
     }
 
-    /// The stop rule: whether the descent from `parent` towards `child` ends at
-    /// `parent`, because the child's recall bound is no better. A tie stops.
+    /// Returns whether the stop rule ends a path from `parent` towards `child` at `parent`, because
+    /// the recall bound of the child is no better. A tie stops.
     #[inline]
     pub fn stops(&self, parent: NodeId, child: NodeId) -> bool {
         if self.params.bern_hyper == 0.0 {
@@ -233,21 +233,20 @@ impl RoutingTree {
         let recall_of_parent = if self.params.paper_tree {
             self.node(parent).bound
         } else {
-            // On the examples that came to the child, not on all of the parent's.
+            // The recall of the parent on the examples of the child only.
             (child.parent_recalled / child.counts.total) as f32
         };
-        // NaN: the child has seen nothing.
+        // NaN means that the child has no examples.
         recall_of_parent.is_nan() || recall_of_parent >= child.bound
     }
 
-    /// Whether a path from `parent` towards `child` ends at `parent`. An unseen
-    /// child has no candidates, whatever the bound's multiplier.
+    /// Returns whether a path from `parent` towards `child` ends at `parent`: by the stop rule, or
+    /// because the child has no candidates.
     pub fn is_final(&self, parent: NodeId, child: NodeId) -> bool {
         self.stops(parent, child) || self.node(child).counts.candidates().is_empty()
     }
 
-    /// The loop of Figure 1: extends `path`, which ends at `parent` and goes on to
-    /// `child`, by the routers as they are.
+    /// Extends `path`, which ends at `parent` and goes on to `child`, by the loop of Figure 1.
     pub fn route(
         &self,
         mut parent: NodeId,
@@ -282,35 +281,44 @@ impl RoutingTree {
         path.reverse();
     }
 
-    /// The candidates at the end of a path: the most frequent labels there and, while
-    /// fewer than F, those of the nodes above, unless the tree is the paper's. `seen` is scratch
-    /// space.
+    /// Appends the candidates at the end of a path to `candidates`: the most frequent labels of the
+    /// node `end` and, while there are fewer than F, those of the nodes above. In the paper's tree,
+    /// a node has its own candidates only. `is_known` is scratch space, all false between calls.
     pub fn candidates_at_end(
         &self,
-        path: &[NodeId],
-        seen: &mut LabelSet,
+        end: NodeId,
+        is_known: &mut Vec<bool>,
         candidates: &mut Vec<LocalId>,
     ) {
-        candidates.clear();
-        let Some((&end, above)) = path.split_last() else {
-            return;
-        };
+        let from = candidates.len();
+        let most = from + self.max_candidates;
         candidates.extend_from_slice(self.node(end).counts.candidates());
-        if self.params.paper_tree || candidates.len() == self.max_candidates {
+        if self.params.paper_tree || candidates.len() == most {
             return;
         }
-        seen.reset(candidates);
-        let missing = self.max_candidates - candidates.len();
-        let above = above.iter().rev();
-        let further = above.flat_map(|&node| self.node(node).counts.candidates());
-        let new = further.filter(|&&label| seen.insert(label)).take(missing);
-        new.for_each(|&label| candidates.push(label));
+        is_known.resize(self.n_classes, false);
+        for label in &candidates[from..] {
+            is_known[label.at()] = true;
+        }
+        let mut above = self.parents[end.at()];
+        while above.is_some() && candidates.len() < most {
+            for &label in self.node(above).counts.candidates() {
+                if candidates.len() < most && !is_known[label.at()] {
+                    is_known[label.at()] = true;
+                    candidates.push(label);
+                }
+            }
+            above = self.parents[above.at()];
+        }
+        for label in &candidates[from..] {
+            is_known[label.at()] = false;
+        }
     }
 
-    /// Restores what is not stored. An error where the nodes do not form a tree.
+    /// Restores what is not stored. Returns an error if the nodes do not form a tree.
     fn restore(&mut self) -> Result<()> {
         let n = self.nodes.len();
-        // Children were allocated in the order in which their parents were first passed.
+        // Children are created in the order in which examples first passed their parents.
         let mut internal: Vec<usize> = (0..n).filter(|&at| self.nodes[at].has_children()).collect();
         internal.sort_unstable_by_key(|&at| self.nodes[at].first_child);
         self.parents = vec![NodeId::NONE];
@@ -326,7 +334,9 @@ impl RoutingTree {
             let is_sound =
                 node.counts.candidates().len() <= self.max_candidates && node.counts.restore();
             if !is_sound {
-                return Err(Error::data(format!("the labels of node {at}")));
+                return Err(Error::data(format!(
+                    "the label counts of node {at} are not sound"
+                )));
             }
             node.set_bound(&self.params);
         }
@@ -334,11 +344,11 @@ impl RoutingTree {
     }
 }
 
-/// Marks the number of a node where a path ends because the stop rule bars the child.
+/// Flag in the number of a node for paths that end there although the node has children.
 const STOPPED: u32 = 1 << 31;
 
-/// Prediction's view of the tree. A terminal is a node by its number: the path to a child whose
-/// bound is no better ends at the parent.
+/// The tree as predictions see it. A terminal has the number of the node where the path ends: the
+/// parent, if the stop rule blocks the child.
 impl LearningTree for RoutingTree {
     fn root(&self) -> u32 {
         Self::ROOT.0
@@ -371,25 +381,27 @@ impl LearningTree for RoutingTree {
         &self.routers
     }
 
-    /// By the scores as they are, which tell another side only while no -1 was ever learned.
+    /// Scores are not clamped. Clamping would change the side of a score only before any router has
+    /// learned -1.
     fn span(&self) -> Span {
         Span::UNBOUNDED
     }
 }
 
-/// 0 goes right, as everywhere in the crate, and so does NaN.
+/// Returns whether a router of this score sends right. 0 goes right, as everywhere in the crate, and
+/// so does NaN.
 #[inline]
 pub fn is_right(score: f32) -> bool {
     score >= 0.0 || score.is_nan()
 }
 
-/// The router that an example meets next at node `id`, so that its weights can be
-/// prefetched; the statistics it will be updated by are prefetched here.
+/// Returns the router of node `id`, so that its weights can be prefetched, and prefetches the
+/// statistics of its children.
 #[inline]
 pub fn next_router(nodes: &[Node], id: NodeId) -> Option<u32> {
     let node = &nodes[id.at()];
     node.has_children().then(|| {
-        // A line each is enough to decide between them.
+        // The first cache line of each child is enough to decide between them.
         let children = node.children().map(|child| &nodes[child.at()]);
         children.into_iter().for_each(prefetch);
         node.router()

@@ -1,4 +1,4 @@
-//! What must hold after every example, of predictions, and of files, on random streams.
+//! Properties of the tree, of predictions and of files, on random streams.
 
 mod counters;
 mod files;
@@ -31,17 +31,17 @@ use crate::tree::NodeId;
 type RecallTree = OnlineModel<OnlineRecallTree>;
 
 const N_CLASSES: usize = 12;
-/// So many that sparse rows have their weights by column.
+/// Enough columns that the weights of sparse rows lie by column.
 const WIDTH: usize = 96;
 
-/// The defaults, but with so few candidates that the tree has to part the labels.
+/// Returns the defaults, with so few candidates that the tree has to separate the labels.
 fn params() -> Params {
     Params {
         max_candidates: Some(3),
         max_depth: Some(4),
         bern_hyper: 0.1,
         scaling: Scaling::None,
-        // References take weights as they come.
+        // The references do not scale weights.
         scale_weights: false,
         beam_size: 1,
         n_passes: 2,
@@ -50,14 +50,14 @@ fn params() -> Params {
     }
 }
 
-/// Examples whose labels come and go.
+/// Examples whose labels change in the course of the stream.
 #[derive(Debug, Clone)]
 struct Stream {
-    /// Sparse rows.
+    /// Where each sparse row begins.
     starts: Vec<i32>,
     columns: Vec<i32>,
     values: Vec<f32>,
-    /// The same rows, if they are to be dense.
+    /// Dense rows with the same values and some more, if the stream is dense.
     dense: Option<Vec<f32>>,
     labels: Vec<u32>,
     weights: Option<Vec<f32>>,
@@ -78,11 +78,12 @@ impl Stream {
                 noise % 36,
                 36 + noise % 60,
             ];
-            // A row in 16 is empty.
+            // One row in 16 is empty.
             let own: BTreeSet<u32> = own.into_iter().filter(|_| noise % 16 != 0).collect();
             for column in own {
                 columns.push(column as i32);
-                // Sums that cancel to the last bit would depend on their order.
+                // With these values, sums do not cancel to the last bit. Such sums would depend on
+                // the order of their terms.
                 values.push(((noise >> 3) % 4) as f32 - 1.5 + (column * 61 % 101) as f32 / 997.0);
             }
             starts.push(columns.len() as i32);
@@ -93,7 +94,7 @@ impl Stream {
                 for at in starts[row] as usize..starts[row + 1] as usize {
                     dense[row * WIDTH + columns[at] as usize] = values[at];
                 }
-                // Beside what the row has, some of all columns.
+                // All columns get further values.
                 for (column, x) in dense[row * WIDTH..][..WIDTH].iter_mut().enumerate() {
                     *x += ((row * 7 + column * 5) % 9) as f32 / 8.0 - 0.5;
                 }
@@ -142,7 +143,7 @@ impl Stream {
         .unwrap()
     }
 
-    /// Row `i` alone.
+    /// Returns the stream of row `i` only.
     fn one(&self, i: usize) -> Self {
         let span = self.starts[i] as usize..self.starts[i + 1] as usize;
         Self {
@@ -197,7 +198,7 @@ fn scorings() -> impl Strategy<Value = Params> {
     })
 }
 
-/// A tree by itself, that has seen nothing.
+/// Returns a tree without examples, and the preparation of its rows.
 fn new_tree(params: &Params, stream: &Stream) -> (Preparation, OnlineRecallTree) {
     let rows = stream.rows();
     let all: Vec<u32> = (0..rows.n_rows() as u32).collect();
@@ -236,9 +237,9 @@ fn control() -> Control {
     Control::new(0)
 }
 
-/// The end of the greedy path by the learning tree's own routers, step by step; none
-/// where a score is so near 0 that its side hangs on the order of a sum.
-fn walk(learner: &OnlineRecallTree, example: &PathExample) -> Option<NodeId> {
+/// Returns the end of the greedy path by the routers of the learning tree. Returns none if a score is
+/// so close to 0 that its side depends on the order of a sum.
+fn greedy_end(learner: &OnlineRecallTree, example: &PathExample) -> Option<NodeId> {
     let tree = &learner.tree;
     let mut at = RoutingTree::ROOT;
     while tree.node(at).has_children() {
@@ -256,7 +257,7 @@ fn walk(learner: &OnlineRecallTree, example: &PathExample) -> Option<NodeId> {
     Some(at)
 }
 
-fn in_a_block(
+fn read_block(
     preparation: &Preparation,
     learner: &OnlineRecallTree,
     rows: &Rows<'_>,
@@ -313,7 +314,7 @@ fn bits(scores: &[f32]) -> Vec<u32> {
     scores.iter().map(|score| score.to_bits()).collect()
 }
 
-/// Some examples, always the same.
+/// Returns fixed examples.
 fn fixed(n: u32) -> Stream {
     let example = |i: u32| (i * i % 8, i * 37 % 1999, 4);
     Stream::new(&(0..n).map(example).collect::<Vec<_>>(), false, false)
@@ -324,7 +325,7 @@ fn fit(model: &mut RecallTree, batch: &Batch<'_>, n_threads: usize) -> crate::Re
 }
 
 #[test]
-fn after_examples_without_weight() {
+fn examples_without_weight_leave_no_labels() {
     let weightless = Stream {
         weights: Some(vec![0.0; 5]),
         ..fixed(5)

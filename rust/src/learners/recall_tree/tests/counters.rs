@@ -1,14 +1,14 @@
-//! Counts of long streams, and of examples of unequal weight.
+//! Counts in long streams and with unequal weights.
 
 use super::files::{changed, inside, MEMBER, SCORERS, TREE};
 use super::*;
 
-/// 2^24, from where on an f32 cannot count by ones.
+/// 2^24, the largest number to which an f32 counts by ones.
 const LIMIT: f64 = 16_777_216.0;
 
-/// Steps shrink with these counts: where a count stops, they no longer do.
+/// Steps shrink with these counts, so the counts must not stop.
 #[test]
-fn counts_of_training_go_on_beyond_the_limit_of_f32() {
+fn training_counts_exceed_the_limit_of_f32() {
     let stream = fixed(40);
     let near = |values: &mut Vec<f64>| values[0] = LIMIT - 1.0;
     let bundle = model(&params(), &stream).to_bundle();
@@ -26,7 +26,8 @@ fn counts_of_training_go_on_beyond_the_limit_of_f32() {
     }
 }
 
-/// Labels of one distribution, of which three in four examples are of the two candidates.
+/// Returns labels of one distribution, where three of four examples have one of two labels, with
+/// random weights.
 fn labels_and_weights(seed: u32, weights: [f32; 2]) -> Stream {
     let mut state = u64::from(seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut draw = || {
@@ -49,18 +50,18 @@ fn labels_and_weights(seed: u32, weights: [f32; 2]) -> Stream {
         })
         .collect();
     let mut stream = Stream::new(&examples, false, true);
-    // Labels drift in a stream; these are to be of one distribution.
+    // `Stream::new` lets labels drift, but these must have one distribution.
     stream.labels = examples.iter().map(|&(label, ..)| label).collect();
     stream.weights = Some((0..240).map(|_| weights[draw() as usize % 2]).collect());
     stream
 }
 
-/// Mass, weight and bound of the root, after one pass.
+/// Returns mass, total and bound of the root after one pass.
 fn root(stream: &Stream) -> (f64, f64, f64) {
     let params = Params {
         max_candidates: Some(2),
         bern_hyper: 1.0,
-        // Counts do not fade.
+        // Counts must not fade.
         paper_tree: true,
         ..params()
     };
@@ -69,11 +70,11 @@ fn root(stream: &Stream) -> (f64, f64, f64) {
     (root.counts.mass, root.counts.total, f64::from(root.bound))
 }
 
-/// The bound counts weight as examples. With a mean weight of 1 it is that of examples without
-/// weights, up to chance; it is as far below the recall as 240 examples say, and below the
-/// true recall of 3/4 nearly always.
+/// The bound takes weights as numbers of examples. With a mean weight of 1 it is close to the bound
+/// without weights. Its distance from the recall is that of 240 examples, and it is nearly always
+/// below the true recall of 3/4.
 #[test]
-fn with_weights_of_mean_one_the_bound_counts_examples() {
+fn weights_of_mean_one_hardly_change_the_bound() {
     let mut too_high = 0;
     for seed in 0..100 {
         let stream = labels_and_weights(seed, [0.5, 1.5]);
@@ -82,7 +83,7 @@ fn with_weights_of_mean_one_the_bound_counts_examples() {
         let f = mass / n;
         let below = (f * (1.0 - f) / n).sqrt() + 15.0 / (18f64.sqrt() * n);
         assert!((bound - (f - below)).abs() < 1e-6, "{bound} of {f}");
-        assert!(bound > 0.55, "{bound} says nothing");
+        assert!(bound > 0.55, "the bound {bound} is too low");
         too_high += u32::from(bound > 0.75);
 
         let unweighted = Stream {
@@ -91,13 +92,13 @@ fn with_weights_of_mean_one_the_bound_counts_examples() {
         };
         assert!((root(&unweighted).2 - bound).abs() < 0.1);
     }
-    // One deviation and a little: one in six at most, and then some for unequal weights.
+    // The bound is a little more than one deviation lower, so at most one in six exceeds the recall,
+    // and some more because of unequal weights.
     assert!(too_high < 25, "{too_high}");
 }
 
-/// An example of weight 3 is three examples to the histograms and to the bound.
 #[test]
-fn a_weight_is_so_many_examples() {
+fn histograms_and_bound_count_weight_three_as_three_examples() {
     let once = labels_and_weights(1, [3.0, 3.0]);
     let (mass, n, bound) = root(&once);
     assert_eq!(n, 720.0);
@@ -110,7 +111,7 @@ fn a_weight_is_so_many_examples() {
     let params = Params {
         max_candidates: Some(2),
         bern_hyper: 1.0,
-        // Counts do not fade.
+        // Counts must not fade.
         paper_tree: true,
         ..params()
     };

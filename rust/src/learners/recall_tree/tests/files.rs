@@ -1,9 +1,8 @@
-//! Files that no model wrote: refused, whatever is wrong with them.
+//! Files that no model has written are refused.
 
 use super::*;
 
-/// Changes the arrays and metadata of a bundle at any depth: the arrays under
-/// `prefix` ("learner/tree"), all at once.
+/// Changes the arrays and metadata of the bundle nested at `prefix`.
 pub(super) fn inside(bundle: Bundle, prefix: &[&str], change: &dyn Fn(&mut Bundle)) -> Bundle {
     let mut bundle = bundle;
     match prefix.split_first() {
@@ -21,7 +20,7 @@ fn refused(model: &RecallTree, prefix: &[&str], what: &str, change: &dyn Fn(&mut
     let result = RecallTree::from_bundle(bundle);
     assert!(
         matches!(result, Err(Error::ModelFile(_))),
-        "{what} was taken"
+        "{what} was accepted"
     );
 }
 
@@ -42,7 +41,8 @@ pub(super) const TREE: [&str; 2] = [MEMBER, "tree"];
 pub(super) const SCORERS: [&str; 2] = [MEMBER, "scorers"];
 const WEIGHTS: [&str; 3] = [MEMBER, "scorers", "by_column"];
 
-/// Refused with any of `wrong` in the middle of each of these arrays, and where one is too short.
+/// Checks that files are refused with any of `wrong` in the middle of one of the arrays `names`, or
+/// with one of them too short.
 fn refuse_values<T>(model: &RecallTree, prefix: &[&str], names: &[&'static str], wrong: &[T])
 where
     T: crate::file::Element + Copy + std::fmt::Debug,
@@ -61,11 +61,11 @@ where
     }
 }
 
-const NO_COUNTS: [f64; 4] = [-1.0, f64::NAN, f64::INFINITY, 1e300];
-const NO_NUMBERS: [u32; 2] = [1 << 30, u32::MAX];
+const INVALID_COUNTS: [f64; 4] = [-1.0, f64::NAN, f64::INFINITY, 1e300];
+const INVALID_NUMBERS: [u32; 2] = [1 << 30, u32::MAX];
 
 #[test]
-fn made_up_trees_are_refused() {
+fn damaged_trees_are_refused() {
     type Change = fn(&mut Vec<u32>);
     let model = model(&params(), &fixed(200));
     let counts = [
@@ -75,8 +75,8 @@ fn made_up_trees_are_refused() {
         "nodes.trained",
         "nodes.counts.seen",
     ];
-    refuse_values(&model, &TREE, &counts, &NO_COUNTS);
-    refuse_values(&model, &TREE, &["nodes.entropy"], &NO_COUNTS[1..]);
+    refuse_values(&model, &TREE, &counts, &INVALID_COUNTS);
+    refuse_values(&model, &TREE, &["nodes.entropy"], &INVALID_COUNTS[1..]);
     for (name, wrong) in [("nodes.counts.total", 1e-3), ("nodes.counts.mass", 1e30)] {
         let change = changed::<f64>(name, |values| values[0] = wrong);
         refused(&model, &TREE, name, &change);
@@ -88,8 +88,8 @@ fn made_up_trees_are_refused() {
         "nodes.counts.seen.length",
         "nodes.counts.top.length",
     ];
-    refuse_values(&model, &TREE, &numbers, &NO_NUMBERS);
-    // As it was stored once: such a count stops at 2^24.
+    refuse_values(&model, &TREE, &numbers, &INVALID_NUMBERS);
+    // Counts in single precision, as in old files, would stop at 2^24.
     refused(&model, &TREE, "a count in single precision", &|bundle| {
         let values: Vec<f64> = bundle.take("nodes.trained").unwrap();
         bundle.put("nodes.trained", vec![0.0f32; values.len()]);
@@ -97,7 +97,7 @@ fn made_up_trees_are_refused() {
     refused(
         &model,
         &[MEMBER, "tree", "routers"],
-        "a router of no node",
+        "a router without a node",
         &|bundle| {
             let mut rows: Vec<u8> = bundle.take("weights.is_row").unwrap();
             rows.push(0);
@@ -107,24 +107,25 @@ fn made_up_trees_are_refused() {
             bundle.put("weights.table.length", lengths);
         },
     );
-    // A node that is its own child, or another's, or passed before its parent; candidates that
-    // come twice, are no labels, or out of order.
+    // Children that do not form a tree, and candidates that are not distinct labels in order.
     let changes: [(&str, &'static str, Change); 7] = [
-        ("no path down", "nodes.first_child", |first| first[0] = 0),
-        ("two of one parent", "nodes.first_child", |first| {
+        ("a root without children", "nodes.first_child", |first| {
+            first[0] = 0;
+        }),
+        ("two parents of a child", "nodes.first_child", |first| {
             let last = first.len() - 1;
             first[last] = first[0];
         }),
-        ("beyond the nodes", "nodes.first_child", |first| {
+        ("a child beyond the nodes", "nodes.first_child", |first| {
             let last = first.len() - 1;
             first[last] = first.len() as u32;
         }),
-        ("a circle", "nodes.first_child", |first| first.swap(0, 3)),
+        ("a cycle", "nodes.first_child", |first| first.swap(0, 3)),
         ("a candidate twice", "nodes.counts.top", |labels| {
             labels[1] = labels[0];
         }),
         (
-            "a candidate that is no label",
+            "a candidate that is not a label",
             "nodes.counts.top",
             |labels| {
                 labels[2] = u32::MAX;
@@ -140,7 +141,7 @@ fn made_up_trees_are_refused() {
 }
 
 #[test]
-fn made_up_scorers_are_refused() {
+fn damaged_scorers_are_refused() {
     let stream = fixed(200);
     let plain = model(&params(), &stream);
     let columns = [
@@ -148,12 +149,12 @@ fn made_up_scorers_are_refused() {
         "columns.tail.length",
         "columns.tail.key",
     ];
-    refuse_values(&plain, &WEIGHTS, &columns, &NO_NUMBERS);
-    refuse_values(&plain, &SCORERS, &["trained"], &NO_COUNTS);
+    refuse_values(&plain, &WEIGHTS, &columns, &INVALID_NUMBERS);
+    refuse_values(&plain, &SCORERS, &["trained"], &INVALID_COUNTS);
     let index = [MEMBER, "label_index"];
     refuse_values(&plain, &index, &["labels"], &[N_CLASSES as u32, u32::MAX]);
     let relabel = changed::<u32>("labels", |labels| labels[0] = labels[1]);
-    refused(&plain, &index, "a label of two ids", &relabel);
+    refused(&plain, &index, "a label with two ids", &relabel);
     refused(&plain, &SCORERS, "passes", &|bundle| {
         let _: f64 = bundle.take_meta("passes").unwrap();
         bundle.put_meta("passes", &-1.0);
@@ -178,7 +179,7 @@ fn made_up_scorers_are_refused() {
         }
         bundle.nest("by_column", none);
     });
-    // Numbers of the steps of "nag" that learning cannot have made.
+    // State of the optimizer "nag" that learning cannot have produced.
     let loss = ScorerLoss::Hinge;
     let nag = model(&Params { loss, ..params() }, &stream);
     let regressors = [MEMBER, "scorers", "regressors"];
@@ -190,7 +191,12 @@ fn made_up_scorers_are_refused() {
     ] {
         refuse_values(&nag, &regressors, &[name], &wrong);
     }
-    refuse_values(&nag, &regressors, &["totals.t", "totals.n"], &NO_COUNTS);
+    refuse_values(
+        &nag,
+        &regressors,
+        &["totals.t", "totals.n"],
+        &INVALID_COUNTS,
+    );
     refused(&nag, &SCORERS, "too few scorers", &|bundle| {
         let mut inner = bundle.unnest("regressors").unwrap();
         for name in ["totals.t", "totals.n"] {
@@ -199,18 +205,18 @@ fn made_up_scorers_are_refused() {
         }
         let values: Vec<u8> = inner.take("weights.is_row").unwrap();
         inner.put("weights.is_row", values[1..].to_vec());
-        let of_kind = match values[0] {
+        let name = match values[0] {
             0 => "weights.table.length",
             _ => "weights.row.length",
         };
-        let lengths: Vec<u32> = inner.take(of_kind).unwrap();
-        inner.put(of_kind, lengths[1..].to_vec());
+        let lengths: Vec<u32> = inner.take(name).unwrap();
+        inner.put(name, lengths[1..].to_vec());
         bundle.nest("regressors", inner);
     });
 }
 
 #[test]
-fn what_is_missing_is_an_error() {
+fn missing_arrays_are_errors() {
     for loss in [ScorerLoss::Softmax, ScorerLoss::Logistic] {
         let params = Params { loss, ..params() };
         let bundle = model(&params, &fixed(60)).to_bundle();
@@ -235,9 +241,9 @@ fn what_is_missing_is_an_error() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Any changed file is refused, or its model works, if badly.
+    /// A changed file is refused, or its model learns and predicts without a panic.
     #[test]
-    fn no_file_makes_it_panic(params in scorings(), changes in prop::collection::vec((0usize..100, 0usize..10_000, 0usize..8), 1..4)) {
+    fn changed_files_cause_no_panic(params in scorings(), changes in prop::collection::vec((0usize..100, 0usize..10_000, 0usize..8), 1..4)) {
         let stream = fixed(80);
         let mut bundle = model(&params, &stream).to_bundle();
         for (which, at, how) in changes {
@@ -268,7 +274,7 @@ proptest! {
     }
 }
 
-/// One element of an array becomes another value or another's, or goes, or comes twice.
+/// Changes, exchanges, removes or repeats one element of an array.
 fn change_one<T>(bundle: &mut Bundle, name: &str, at: usize, how: usize, values: &[T; 4])
 where
     T: crate::file::Element,

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Learns examples of more and more labels, which are added as they come.
+/// Returns a model that has learned examples of more and more labels, which are added as they
+/// arrive. `between` is applied after each batch.
 fn learned(params: &Params, between: impl Fn(RecallTree) -> RecallTree) -> RecallTree {
     let limits = [1, 2, 5, 9, N_CLASSES];
     let mut model = RecallTree::create(params.clone(), limits[0], false).unwrap();
@@ -26,9 +27,9 @@ fn learned(params: &Params, between: impl Fn(RecallTree) -> RecallTree) -> Recal
     model
 }
 
-/// By default they follow the number of labels, and nodes that had fewer candidates get more.
+/// By default, F and D follow the number of labels, and nodes get more candidates.
 #[test]
-fn candidates_and_depth_follow_the_number_of_classes() {
+fn candidates_and_depth_grow_with_the_classes() {
     for loss in [ScorerLoss::Softmax, ScorerLoss::Squared] {
         let params = Params {
             max_candidates: None,
@@ -68,11 +69,10 @@ fn candidates_and_depth_follow_the_number_of_classes() {
 }
 
 #[test]
-fn the_entropy_of_labels_rises_with_their_number() {
+fn the_entropy_of_labels_grows_with_the_classes() {
     let examples: Vec<(u32, u32, u8)> = (0..300).map(|i| (i % 3, i, 1)).collect();
     let stream = Stream::new(&examples, false, false);
-    let params = Params { ..params() };
-    let mut model = new_model(&params);
+    let mut model = new_model(&params());
     fit(&mut model, &stream.batch(), 1).unwrap();
     let mut tree = model.members()[0].learner.clone();
     let before = tree.label_bits;

@@ -1,10 +1,10 @@
-//! The nodes after every example, against a naive recount; and frozen.
+//! Nodes after every example, compared with a naive recount, and frozen nodes.
 
 use super::super::labels::recall_bound;
 use super::super::learner::RoutedExample;
 use super::*;
 
-/// A node as it should be: every label's count, in order.
+/// The expected state of a node: the count of every label, in order.
 #[derive(Debug, Clone, Default)]
 struct Recount {
     list: Vec<(LocalId, f64)>,
@@ -26,7 +26,7 @@ impl Recount {
         recall_bound(mass, self.total(), params.bern_hyper)
     }
 
-    /// A label whose count has grown stops behind those that it equals.
+    /// Moves a label whose count has grown behind those of equal counts.
     fn add(&mut self, label: LocalId, weight: f64) {
         let known = self.list.iter().position(|&(other, _)| other == label);
         let mut at = known.unwrap_or_else(|| {
@@ -41,15 +41,14 @@ impl Recount {
     }
 }
 
-/// All that is known of a tree by watching totals grow.
+/// The expected state of all nodes, derived from the totals that grow.
 #[derive(Debug, Default)]
 struct Watch {
     nodes: Vec<Recount>,
 }
 
 impl Watch {
-    /// To be called where a label is new: the numbers of labels from which on counts of fewer
-    /// are worth half.
+    /// Halves the counts at the numbers of labels where the tree does. Called when a label is new.
     fn age(&mut self, n_labels: usize, params: &Params) {
         let most = params.candidates(N_CLASSES, uniform_bits(N_CLASSES));
         if !params.paper_tree && n_labels > most && [2, 3, 4, 6, 7, 8, 11].contains(&n_labels) {
@@ -60,7 +59,7 @@ impl Watch {
         }
     }
 
-    /// To be called after each example.
+    /// Updates the expected counts. Called after each example.
     fn follow(
         &mut self,
         tree: &RoutingTree,
@@ -71,24 +70,24 @@ impl Watch {
         self.nodes.resize(tree.nodes.len(), Recount::default());
         let most = params.candidates(N_CLASSES, uniform_bits(N_CLASSES));
         let mut path = Vec::new();
-        let mut met = Vec::new();
+        let mut counted = Vec::new();
         for at in 0..self.nodes.len() {
             let grown = tree.nodes[at].counts.total != self.nodes[at].total();
             if grown {
                 tree.path_to(NodeId(at as u32), &mut path);
-                met.push(path.clone());
+                counted.push(path.clone());
             }
         }
-        // One path, without gaps, from the root down.
-        met.sort_by_key(Vec::len);
-        for (depth, path) in met.iter().enumerate() {
+        // The nodes that counted the example form one path from the root, without gaps.
+        counted.sort_by_key(Vec::len);
+        for (depth, path) in counted.iter().enumerate() {
             prop_assert_eq!(path.len(), depth + 1);
-            prop_assert!(depth == 0 || path.starts_with(&met[depth - 1]));
+            prop_assert!(depth == 0 || path.starts_with(&counted[depth - 1]));
         }
-        prop_assert!(!met.is_empty());
-        self.check_descent(&met[met.len() - 1], tree, params)?;
+        prop_assert!(!counted.is_empty());
+        self.check_descent(&counted[counted.len() - 1], tree, params)?;
         let mut known_above = false;
-        for path in &met {
+        for path in &counted {
             let recount = &mut self.nodes[path[path.len() - 1].at()];
             if known_above {
                 recount.parent_recalled += weight;
@@ -99,8 +98,8 @@ impl Watch {
         Ok(())
     }
 
-    /// That a path goes on as long as the stop rule lets it, by the counts before it: to the
-    /// last level, to a node that no example has passed, or to a child that is only counted.
+    /// Checks that a path goes on as long as the stop rule allows, by the counts before it. It ends
+    /// at the last level, at a node that no example has passed, or at a blocked child.
     fn check_descent(
         &self,
         path: &[NodeId],
@@ -110,7 +109,7 @@ impl Watch {
         let stops = |pair: &[NodeId]| {
             let (parent, child) = (&self.nodes[pair[0].at()], &self.nodes[pair[1].at()]);
             let recall_of_parent = match (params.bern_hyper, params.paper_tree) {
-                (0.0, of_paper) => return !of_paper && child.list.is_empty(),
+                (0.0, is_paper) => return !is_paper && child.list.is_empty(),
                 (_, false) => (child.parent_recalled / child.total()) as f32,
                 (_, true) => parent.bound(params),
             };
@@ -121,9 +120,12 @@ impl Watch {
             prop_assert_eq!(tree.max_depth, 0);
             return Ok(());
         };
-        prop_assert!(!earlier.iter().any(|pair| stops(pair)), "beyond a stop");
+        prop_assert!(
+            !earlier.iter().any(|pair| stops(pair)),
+            "the path goes on after a stop"
+        );
         let goes_on = tree.node(path[path.len() - 1]).has_children();
-        prop_assert!(stops(last) || !goes_on, "short of a stop");
+        prop_assert!(stops(last) || !goes_on, "the path ends before a stop");
         Ok(())
     }
 
@@ -177,7 +179,7 @@ impl Watch {
             }
             if node.has_children() {
                 prop_assert!(depth < params.depth(uniform_bits(N_CLASSES)) as usize);
-                // The stop rule lets nothing pass a node that has counted nothing.
+                // The stop rule lets no example pass a node without counts.
                 prop_assert!(params.bern_hyper == 0.0 || total > 0.0);
                 children += 2;
                 let below = node.children().map(|child| tree.node(child).counts.total);
@@ -186,7 +188,7 @@ impl Watch {
                 prop_assert!(node.trained > 0.0);
                 let router = node.router();
                 prop_assert!((router as usize) < tree.routers.len());
-                prop_assert!(routers.insert(router), "router {router} serves twice");
+                prop_assert!(routers.insert(router), "router {router} has two nodes");
             } else {
                 prop_assert_eq!(node.trained, 0.0);
             }
@@ -201,7 +203,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn the_tree_holds_after_every_example(params in routings(), stream in streams(200)) {
+    fn nodes_equal_a_recount_after_every_example(params in routings(), stream in streams(200)) {
         let (mut learner, mut progress) = (new_tree(&params, &stream), Mistakes::default());
         let mut watch = Watch::default();
         let batch = stream.batch();
@@ -220,7 +222,7 @@ proptest! {
     }
 
     #[test]
-    fn a_router_learns_from_all_that_comes_by(stream in streams(200)) {
+    fn a_router_learns_from_all_examples_that_pass(stream in streams(200)) {
         let params = Params { paper_tree: true, ..params() };
         let mut learner = new_tree(&params, &stream);
         let batch = stream.batch();
@@ -228,32 +230,31 @@ proptest! {
         let learner = learner.1;
         let root = learner.tree.node(RoutingTree::ROOT);
         prop_assert_eq!(root.trained, root.counts.total);
-        // What stops at a node is counted below it, but trains nothing there.
+        // An example that stops at a node is counted at the blocked child, but does not train it.
         for node in &learner.tree.nodes {
             prop_assert!(node.trained <= node.counts.total);
         }
     }
 
     #[test]
-    fn the_frozen_tree_is_the_learning_one(params in scorings(), stream in streams(200)) {
+    fn the_frozen_tree_equals_the_learning_tree(params in scorings(), stream in streams(200)) {
         let mut learner = new_tree(&params, &stream);
         let batch = stream.batch();
         learn(&mut learner, &mut Mistakes::default(), &batch, &batch.present());
         let (preparation, learner) = learner;
         let frozen = learner.frozen(&control()).unwrap();
-        let (block, examples) = in_a_block(&preparation, &learner, &stream.rows());
+        let (block, examples) = read_block(&preparation, &learner, &stream.rows());
         let mut terminals = vec![0; stream.len()];
         frozen.routers.route(&block, &mut crate::tree::Groups::default(), &mut terminals);
-        let (mut path, mut candidates) = (Vec::new(), Vec::new());
-        let mut seen = learner.tree.seen.clone();
+        let mut is_known = Vec::new();
         for (i, example) in examples.iter().enumerate() {
-            let Some(end) = walk(&learner, example) else {
+            let Some(end) = greedy_end(&learner, example) else {
                 continue;
             };
-            prop_assert_eq!(frozen.final_nodes[terminals[i] as usize], end);
-            learner.tree.path_to(end, &mut path);
-            learner.tree.candidates_at_end(&path, &mut seen, &mut candidates);
-            let found = frozen.candidates.get(terminals[i] as usize);
+            prop_assert_eq!(terminals[i], end.0);
+            let mut candidates = Vec::new();
+            learner.tree.candidates_at_end(end, &mut is_known, &mut candidates);
+            let found = frozen.candidates.get(end.at());
             prop_assert_eq!(found, &candidates[..]);
             let known = learner.tree.node(end).counts.candidates();
             prop_assert!(found.starts_with(known));
@@ -262,13 +263,13 @@ proptest! {
             prop_assert!(found.len() <= params.candidates(N_CLASSES, uniform_bits(N_CLASSES)));
             prop_assert!(!params.paper_tree || found.len() == known.len());
         }
-        let nodes: BTreeSet<NodeId> = frozen.final_nodes.iter().copied().collect();
-        prop_assert_eq!(nodes.len(), frozen.final_nodes.len());
+        // The scratch space is as it was.
+        prop_assert!(!is_known.contains(&true));
     }
 
-    /// F of them at most, each once, whatever the example has changed.
+    /// F candidates at most learn, each once, whatever the example has changed.
     #[test]
-    fn the_scorers_learn_from_no_more_than_f_candidates(params in routings(), stream in streams(150)) {
+    fn at_most_f_candidates_learn(params in routings(), stream in streams(150)) {
         let (preparation, mut learner) = new_tree(&params, &stream);
         let most = params.candidates(N_CLASSES, uniform_bits(N_CLASSES));
         let mut example = RoutedExample::default();

@@ -1,9 +1,9 @@
-//! Options: what they may be, and what they are by default.
+//! Options and their defaults.
 
 use super::*;
 
 #[test]
-fn sizes_by_default() {
+fn default_candidates_and_depth() {
     let sizes = |paper_tree, n_classes| {
         let params = Params {
             max_candidates: None,
@@ -21,7 +21,7 @@ fn sizes_by_default() {
 }
 
 #[test]
-fn losses_choose_the_steps() {
+fn the_loss_determines_step_sizes_and_path_features() {
     for (loss, rate, router_rate, router_loss) in [
         (ScorerLoss::Softmax, 9.0, (1.0, 1.0), Loss::Hinge),
         (ScorerLoss::Margin, 1.0, (1.0, 1.0), Loss::Hinge),
@@ -47,7 +47,7 @@ fn losses_choose_the_steps() {
 }
 
 #[test]
-fn rare_classes_hardly_count() {
+fn rare_classes_add_little_entropy() {
     // Half the examples have one label, the rest are spread over seven.
     let labels: Vec<u32> = (0..28)
         .map(|i| if i < 14 { 0 } else { i % 7 + 1 })

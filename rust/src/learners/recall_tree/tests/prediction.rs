@@ -1,11 +1,11 @@
-//! Predictions: of which candidates, along which path, and independent of what.
+//! Predictions: their candidates and paths, and their independence of other rows.
 
 use super::super::predict::FrozenTree;
 use super::*;
 use crate::tree::{Junction, Routers};
 
-/// The paths from `node` on, as the sum of their log-probabilities and their terminals: a router
-/// of score s goes right with the probability 1 / (1 + exp(-2 s)).
+/// Collects the log-probability and the terminal of each path from `node` on. A router of score s
+/// sends right with the probability 1 / (1 + exp(-2 s)).
 fn all_paths(
     look: &impl Fn(u32) -> Junction<f32>,
     node: u32,
@@ -26,8 +26,8 @@ fn all_paths(
     }
 }
 
-/// The scores of the candidates at the ends of all paths that are at least a tenth as probable
-/// as the best; none where a path is so near a tenth that it may be in or out.
+/// Returns the scores of the candidates at the ends of all paths that are at least a tenth as
+/// probable as the best. Returns none if the probability of a path is too close to a tenth.
 fn exhaustive(
     learner: &OnlineRecallTree,
     look: &impl Fn(u32) -> Junction<f32>,
@@ -49,9 +49,7 @@ fn exhaustive(
             return None;
         }
         if beyond > 0.0 {
-            learner
-                .tree
-                .path_to(frozen.final_nodes[terminal as usize], &mut path);
+            learner.tree.path_to(NodeId(terminal), &mut path);
             let candidates = frozen.candidates.get(terminal as usize);
             let input = ScorerInput {
                 example,
@@ -73,15 +71,14 @@ fn exhaustive(
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// A beam that is wide enough finds what looking at all paths does.
     #[test]
-    fn a_wide_beam_is_an_exhaustive_search(params in scorings(), stream in streams(60), path_weight in 0u8..3) {
+    fn a_wide_beam_equals_an_exhaustive_search(params in scorings(), stream in streams(60), path_weight in 0u8..3) {
         prop_assume!(has_weight(&stream));
         let model = model(&params, &stream);
         let learner = learned(&model);
         let frozen = learner.frozen(&control()).unwrap();
         let rows = stream.rows();
-        let (block, examples) = in_a_block(&model.members()[0].preparation, learner, &rows);
+        let (block, examples) = read_block(&model.members()[0].preparation, learner, &rows);
         let path_weight = f64::from(path_weight);
         let (labels, scores) = topk(&model, &rows, N_CLASSES, &beam(1024, path_weight));
         for (i, example) in examples.iter().enumerate() {
@@ -101,22 +98,22 @@ proptest! {
         }
     }
 
-    /// The candidates at the end of the greedy path, by their scores.
     #[test]
-    fn a_prediction_is_of_the_candidates_at_the_end(params in scorings(), stream in streams(150)) {
+    fn greedy_predictions_rank_the_candidates_at_the_end(params in scorings(), stream in streams(150)) {
         prop_assume!(has_weight(&stream));
         let model = model(&params, &stream);
         let learner = learned(&model);
         let rows = stream.rows();
         let (labels, scores) = topk(&model, &rows, N_CLASSES, &greedy());
         let (mut path, mut candidates) = (Vec::new(), Vec::new());
-        let (mut seen, mut workspace) = (learner.tree.seen.clone(), ScorerWorkspace::default());
-        for (i, example) in in_a_block(&model.members()[0].preparation, learner, &rows).1.iter().enumerate() {
-            let Some(end) = walk(learner, example) else {
+        let (mut is_known, mut workspace) = (Vec::new(), ScorerWorkspace::default());
+        for (i, example) in read_block(&model.members()[0].preparation, learner, &rows).1.iter().enumerate() {
+            let Some(end) = greedy_end(learner, example) else {
                 continue;
             };
             learner.tree.path_to(end, &mut path);
-            learner.tree.candidates_at_end(&path, &mut seen, &mut candidates);
+            candidates.clear();
+            learner.tree.candidates_at_end(end, &mut is_known, &mut candidates);
             let input = ScorerInput { example, candidates: &candidates, path: &path };
             learner.scorers.score(&input, &mut workspace);
             let expected = candidates.iter().map(|&c| learner.label_index.label(c) as i32);
@@ -134,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn a_prediction_depends_on_its_row_alone(params in scorings(), stream in streams(100), size in 1u32..4) {
+    fn predictions_do_not_depend_on_other_rows_or_threads(params in scorings(), stream in streams(100), size in 1u32..4) {
         prop_assume!(has_weight(&stream));
         let model = model(&params, &stream);
         let beam = beam(size, 0.5);
@@ -150,9 +147,8 @@ proptest! {
         }
     }
 
-    /// The progressive error is that of predicting before learning.
     #[test]
-    fn progress_is_that_of_predictions(params in scorings(), stream in streams(120)) {
+    fn progressive_error_and_recall_are_those_of_predictions_before_learning(params in scorings(), stream in streams(120)) {
         let mut model = new_model(&params);
         let (mut all, mut wrong, mut missed) = (0.0, 0.0, 0.0);
         for i in stream.batch().present() {
@@ -177,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn a_seed_gives_one_model_and_a_file_goes_on_with_it(params in scorings(), stream in streams(120), seed in 0u64..3) {
+    fn a_seed_determines_the_model_and_a_loaded_model_continues_exactly(params in scorings(), stream in streams(120), seed in 0u64..3) {
         prop_assume!(has_weight(&stream));
         let mut params = params;
         params.seed = seed;
@@ -203,5 +199,24 @@ proptest! {
         }
         fit(&mut model, &stream.batch(), 1).unwrap();
         prop_assert!(model.to_bytes().unwrap() == bytes);
+    }
+}
+
+#[test]
+fn a_model_for_prediction_predicts_the_same() {
+    for is_dense in [false, true] {
+        let examples: Vec<(u32, u32, u8)> =
+            (0..200).map(|i| (i * i % 8, i * 37 % 1999, 4)).collect();
+        let stream = Stream::new(&examples, is_dense, false);
+        for loss in [ScorerLoss::Softmax, ScorerLoss::Logistic] {
+            let model = model(&Params { loss, ..params() }, &stream);
+            let bundle = model.to_prediction_bundle(&control()).unwrap();
+            let compact = RecallTree::from_bundle(bundle).unwrap();
+            let top = |model: &RecallTree| {
+                let (labels, scores) = topk(model, &stream.rows(), 5, &beam(2, 0.5));
+                (labels, bits(&scores))
+            };
+            assert!(top(&model) == top(&compact), "{loss:?} {is_dense}");
+        }
     }
 }
