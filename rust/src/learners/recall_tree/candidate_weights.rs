@@ -26,6 +26,9 @@ const MAX_COPIED_BYTES: usize = 128 << 20;
 /// copies for a moment, and the nodes within the bound would hold a small part of them.
 const MAX_WEIGHTS: usize = MAX_COPIED_BYTES / size_of::<f32>();
 
+/// The position of a label among the candidates of a node, and its weight.
+type Entry = (u32, f32);
+
 /// Entries in a cache line.
 const ENTRIES_PER_LINE: usize = 8;
 
@@ -58,13 +61,6 @@ enum Copies {
 pub struct List {
     from: u32,
     len: u32,
-}
-
-/// A weight, and the position of its label among the candidates of the node.
-#[derive(Debug, Clone, Copy, Default)]
-struct Entry {
-    place: u32,
-    weight: f32,
 }
 
 impl CandidateWeights {
@@ -151,11 +147,11 @@ impl CandidateWeights {
             if n_slots * size_of::<Slot<List>>() + end as usize * size_of::<Entry>() > most_bytes {
                 break;
             }
-            entries.resize(end as usize, Entry::default());
+            entries.resize(end as usize, (0, 0.0));
             for (place, label) in (0..).zip(labels) {
                 for &(column, weight) in by_label.get(label.at()) {
                     let list = table.entry(column);
-                    entries[(list.from + list.len) as usize] = Entry { place, weight };
+                    entries[(list.from + list.len) as usize] = (place, weight);
                     list.len += 1;
                 }
             }
@@ -226,7 +222,7 @@ fn add_lists(
         }
     }
     for &(List { from, len }, x) in &*found {
-        for &Entry { place, weight } in &entries[from as usize..][..len as usize] {
+        for &(place, weight) in &entries[from as usize..][..len as usize] {
             sums[place as usize] += x * weight;
         }
     }
@@ -240,110 +236,69 @@ mod tests {
     use proptest::prelude::*;
 
     const WIDTH: usize = 80;
-    const COLUMNS: u32 = 60;
-    const N_LABELS: usize = 40;
-
-    fn block(values: &[f32]) -> Block {
-        let rows = Rows::dense(Values::F32(values), 1, values.len(), false).unwrap();
-        let preparation = Preparation::new(Scaling::None, None, &rows, &[]).unwrap();
-        let mut block = Block::default();
-        block.fill(&preparation, &rows, 0..1, WIDTH);
-        block
-    }
-
-    fn ragged<'a>(lists: impl IntoIterator<Item = &'a Vec<u32>>) -> Ragged<LocalId> {
-        let mut candidates = Ragged::default();
-        for list in lists {
-            candidates.push(list.iter().map(|&label| LocalId(label)));
-        }
-        candidates
-    }
-
-    /// Returns the bits of the scores of a node; none if it has no copy.
-    fn bits(copies: &CandidateWeights, node: usize, n: usize, block: &Block) -> Option<Vec<u32>> {
-        let mut scores = vec![0.5];
-        let node = (NodeId(node as u32), n);
-        let is_copied = copies.score(node, (block, 0), &mut vec![], &mut scores);
-        assert_eq!(scores.len(), if is_copied { n + 1 } else { 1 });
-        is_copied.then(|| scores[1..].iter().map(|score| score.to_bits()).collect())
-    }
+    const N_LABELS: u32 = 40;
 
     proptest! {
+        /// Copies give the scores of the weights by label or by column, within the memory allowed.
         #[test]
-        fn lanes_score_like_rows_one_by_one(
-            values in prop::collection::vec(-2.0f32..2.0, N_LABELS * WIDTH),
-            lists in prop::collection::vec(prop::collection::vec(0..N_LABELS as u32, 0..40), 1..6),
+        fn copies_score_like_the_weights(
+            steps in prop::collection::vec((0..WIDTH as u32 - 1, 0..N_LABELS, -2.0f32..2.0), 0..800),
+            row in prop::collection::vec(prop::sample::select(vec![0.0f32, 0.0, 0.0, 0.0, 1.5, -0.7]), WIDTH - 1),
+            lists in prop::collection::vec(prop::collection::btree_set(0..N_LABELS, 0..40), 1..6),
             n_kept in 0usize..7,
         ) {
-            // Every third label knows some columns only, and every seventh none.
-            let weights: Vec<Weights<f32>> = (0..).zip(values.chunks(WIDTH)).map(|(label, row)| {
-                let known = (0u32..).zip(row.iter().copied()).filter(|(column, _)| column % 4 == 1);
-                match label {
-                    label if label % 7 == 0 => Weights::default(),
-                    label if label % 3 == 0 => Weights::Table(known.collect()),
-                    _ => Weights::Row(row.into()),
-                }
-            }).collect();
-            let sparse: Vec<f32> = (0..WIDTH - 1)
-                .map(|at| if at % 7 == 3 { values[at] } else { 0.0 })
-                .collect();
-            let block = block(&sparse);
-            let n_bytes = |list: &Vec<u32>| list.len().div_ceil(LANES) * LANES * WIDTH * size_of::<f32>();
-            let most_bytes = lists.iter().take(n_kept).map(n_bytes).sum();
-            let copies =
-                CandidateWeights::lanes(most_bytes, &ragged(&lists), &weights, WIDTH, &Control::new(0)).unwrap();
-            for (node, list) in lists.iter().enumerate() {
-                let found = bits(&copies, node, list.len(), &block);
-                prop_assert!(found.is_some() || node >= n_kept);
-                let products = list.iter().map(|&label| block.dot_as_lane(0, &weights[label as usize]));
-                let expected: Vec<u32> = products.map(f32::to_bits).collect();
-                prop_assert_eq!(found.as_ref().unwrap_or(&expected), &expected);
-            }
-            let Copies::Lanes { lanes, .. } = &copies.copies else { unreachable!() };
-            prop_assert!(size_of_val(&lanes[..]) <= most_bytes);
-        }
-
-        #[test]
-        fn lists_score_like_columns(
-            steps in prop::collection::vec((0..COLUMNS, 0..N_LABELS as u32, -2.0f32..2.0), 0..500),
-            lists in prop::collection::vec(prop::collection::btree_set(0..N_LABELS as u32, 0..20), 1..6),
-            values in prop::collection::btree_map(0..COLUMNS as usize, -2.0f32..2.0, 0..30),
-            n_kept in 0usize..7,
-        ) {
-            let mut weights = ColumnWeights::new(COLUMNS as usize + 1);
+            // Every third label has a row, all others a table.
+            let mut by_label = vec![Weights::<f32>::default(); N_LABELS as usize];
+            by_label.iter_mut().step_by(3).for_each(|weights| weights.spread(WIDTH));
+            let mut by_column = ColumnWeights::new(WIDTH);
             for &(column, label, step) in &steps {
-                weights.add(&[column], &[1.0], &[LocalId(label)], &[step]);
+                by_label[label as usize].change(&[column], |_, weight| *weight += step);
+                by_column.add(&[column], &[1.0], &[LocalId(label)], &[step]);
             }
-            let by_label = weights.by_label(N_LABELS);
-            let copies = |most_bytes, candidates: &Ragged<LocalId>| {
-                CandidateWeights::lists(most_bytes, candidates, &by_label, &Control::new(0)).unwrap()
-            };
-            let n_bytes = |copies: &CandidateWeights| match &copies.copies {
-                Copies::Lists { slots, entries } => size_of_val(&slots[..]) + size_of_val(&entries[..]),
-                _ => unreachable!(),
-            };
-            let lists: Vec<Vec<u32>> = lists.into_iter().map(|list| list.into_iter().collect()).collect();
-            let candidates = ragged(&lists);
-            let all = copies(MAX_COPIED_BYTES, &candidates);
-            prop_assert_eq!(all.starts.len(), lists.len() + 1);
-            let n_kept = n_kept.min(lists.len());
-            let most_bytes = n_bytes(&copies(MAX_COPIED_BYTES, &ragged(&lists[..n_kept])));
-            let some = copies(most_bytes, &candidates);
-            prop_assert_eq!(n_bytes(&some), most_bytes);
-            let mut row = vec![0.0; COLUMNS as usize];
-            for (column, x) in values {
-                row[column] = x;
-            }
-            let block = block(&row);
-            for node in 0..lists.len() {
-                let labels = candidates.get(node);
-                let mut expected = vec![0.0; labels.len()];
-                weights.score(block.row(0), labels, &mut expected);
-                let expected: Vec<u32> = expected.iter().map(|score| score.to_bits()).collect();
-                prop_assert_eq!(bits(&all, node, labels.len(), &block), Some(expected.clone()));
-                let found = bits(&some, node, labels.len(), &block);
-                prop_assert!(found.is_some() || node >= n_kept);
-                prop_assert_eq!(found.as_ref().unwrap_or(&expected), &expected);
+            let rows = Rows::dense(Values::F32(&row), 1, WIDTH - 1, false).unwrap();
+            let preparation = Preparation::new(Scaling::None, None, &rows, &[]).unwrap();
+            let mut block = Block::default();
+            block.fill(&preparation, &rows, 0..1, WIDTH);
+            prop_assume!(block.is_for_lanes(0));
+
+            let listed = by_column.by_label(N_LABELS as usize);
+            let control = Control::new(0);
+            for is_by_label in [true, false] {
+                let copies = |most_bytes, n_nodes: usize| {
+                    let mut candidates = Ragged::default();
+                    for list in &lists[..n_nodes] {
+                        candidates.push(list.iter().map(|&label| LocalId(label)));
+                    }
+                    if is_by_label {
+                        CandidateWeights::lanes(most_bytes, &candidates, &by_label, WIDTH, &control)
+                    } else {
+                        CandidateWeights::lists(most_bytes, &candidates, &listed, &control)
+                    }
+                };
+                let n_bytes = |copies: &CandidateWeights| match &copies.copies {
+                    Copies::None => 0,
+                    Copies::Lanes { lanes, .. } => size_of_val(&lanes[..]),
+                    Copies::Lists { slots, entries } => size_of_val(&slots[..]) + size_of_val(&entries[..]),
+                };
+                let n_kept = n_kept.min(lists.len());
+                let most_bytes = n_bytes(&copies(MAX_COPIED_BYTES, n_kept).unwrap());
+                let copies = copies(most_bytes, lists.len()).unwrap();
+                prop_assert_eq!(n_bytes(&copies), most_bytes);
+                for (node, list) in lists.iter().enumerate() {
+                    let labels: Vec<LocalId> = list.iter().map(|&label| LocalId(label)).collect();
+                    let mut expected = vec![0.0; labels.len()];
+                    if is_by_label {
+                        let scores = labels.iter().map(|label| block.dot_as_lane(0, &by_label[label.at()]));
+                        expected = scores.collect();
+                    } else {
+                        by_column.score(block.row(0), &labels, &mut expected);
+                    }
+                    let (mut scores, node_id) = (vec![0.5], NodeId(node as u32));
+                    let is_copied = copies.score((node_id, labels.len()), (&block, 0), &mut vec![], &mut scores);
+                    prop_assert!(is_copied || node >= n_kept);
+                    let bits = |scores: &[f32]| scores.iter().map(|score| score.to_bits()).collect::<Vec<_>>();
+                    prop_assert_eq!(bits(&scores[1..]), if is_copied { bits(&expected) } else { vec![] });
+                }
             }
         }
     }

@@ -40,7 +40,7 @@ record!(Column { head, tail });
 /// in the same cache line.
 const MAX_HEAD_PER_WEIGHT: usize = 16;
 
-/// Smallest number of labels in the tail from which on they may move to the head.
+/// Labels move from the tail to the head only if the tail has this many or more.
 const MIN_MOVED: usize = 12;
 
 impl Column {

@@ -100,10 +100,10 @@ persist!(LabelIndex {
 
 /// A histogram of labels that knows its F most frequent ones, the candidates, at any time.
 ///
-/// Only the candidates are kept in order. Counts only grow, one at a time: a label overtakes the
-/// candidates with lower counts, and another label becomes a candidate as soon as its count exceeds
-/// that of the last one. So the order of the other labels is never needed. Labels of equal counts
-/// stay in the order in which they reached them.
+/// Only the candidates are kept in order. Between calls of [`halve`](Self::halve), counts only grow,
+/// one at a time: a label overtakes the candidates with lower counts, and another label becomes a
+/// candidate as soon as its count exceeds that of the last one. So the order of the other labels is
+/// never needed. Labels of equal counts stay in the order in which they reached them.
 #[derive(Debug, Clone, Default)]
 #[repr(C)]
 pub struct LabelCounts {
@@ -207,17 +207,15 @@ impl LabelCounts {
     /// Adds the most frequent other labels to the candidates, up to `capacity`. Among labels of equal
     /// counts, the lower id comes first.
     pub fn fill_up(&mut self, capacity: usize) {
-        if self.top.len() >= capacity.min(self.n_labels()) {
-            return;
-        }
-        let mut is_known = self.top.clone();
-        is_known.sort_unstable();
-        let others = self
+        let mut others: Vec<(LocalId, f64)> = self
             .iter()
-            .filter(|(label, _)| is_known.binary_search(label).is_err());
-        let mut others: Vec<(LocalId, f64)> = others.collect();
+            .filter(|(label, _)| !self.top.contains(label))
+            .collect();
         others.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        for (label, count) in others.into_iter().take(capacity - self.top.len()) {
+        for (label, count) in others
+            .into_iter()
+            .take(capacity.saturating_sub(self.top.len()))
+        {
             self.top.push(label);
             self.top_counts.push(count);
             self.mass += count;

@@ -17,9 +17,10 @@
 //! `recall` is the lower bound of Section 3.1, f_n the router of node n. The predictors
 //! are the scorers, one per class, shared by all nodes.
 //!
-//! Unless `paper_tree` is set, the tree differs from the figures in three ways. An example counts at
-//! the nodes that the routers chose before they learned from it, counts fade as labels arrive in a
-//! stream, and nodes with fewer than F labels take candidates from the nodes above.
+//! Unless `paper_tree` is set, the tree differs from the figures. An example counts at the nodes that
+//! the routers chose before they learned from it. The stop rule compares parent and child on the
+//! examples that reached both. Counts fade as labels arrive in a stream. Nodes with fewer than F
+//! labels take candidates from the nodes above.
 //!
 //! The cost of an example with z non-zeros is O(D (z + log F)) for routers and candidates, and
 //! O(F z) for the scorers.
@@ -33,7 +34,6 @@ use super::params::RouterImportance;
 use super::router::{is_right, next_router, Path, RoutingTree};
 use super::scorers::{ScorerInput, ScorerWeights, ScorerWorkspace, Scorers};
 use crate::control::Control;
-use crate::data::{Batch, Preparation, RowBuffer};
 use crate::error::Result;
 use crate::linear::PathExample;
 use crate::model::{Learning, Mistakes};
@@ -222,79 +222,6 @@ impl RoutedExample {
     }
 }
 
-/// The first stage of learning, which prepares and routes examples.
-struct ExampleRouter<'a> {
-    batch: &'a Batch<'a>,
-    tree: &'a mut RoutingTree,
-    preparation: &'a mut Preparation,
-    label_index: &'a mut LabelIndex,
-    /// True if the examples are a stream, which updates the means and deviations of columns.
-    is_stream: bool,
-    /// The number of the next example.
-    clock: u64,
-    scratch: RowBuffer,
-}
-
-impl ExampleRouter<'_> {
-    /// Routes the rows `which` in order and trains the nodes on their paths.
-    fn route(&mut self, which: &[u32], group: &mut Vec<RoutedExample>) {
-        let (rows, labels) = (&self.batch.rows, self.batch.labels());
-        group.resize_with(which.len(), RoutedExample::default);
-        for (&i, example) in which.iter().zip(group) {
-            let i = i as usize;
-            if self.is_stream {
-                self.preparation.observe(rows, i, &mut self.scratch);
-            }
-            example.x.read(self.preparation, rows, i);
-            let n_labels = self.label_index.labels().len();
-            example.y = self.label_index.insert(labels[i]);
-            if self.is_stream && example.y.at() == n_labels {
-                self.tree.age(n_labels + 1);
-            }
-            example.weight = self.batch.weight(i);
-            example.clock = self.clock;
-            self.clock += 1;
-            self.tree.routers.prepare(&mut example.x, example.weight);
-            self.tree.learn(example);
-        }
-    }
-}
-
-/// The second stage of learning, which predicts each routed example, then trains its scorers.
-struct ScorerTrainer<'a> {
-    scorers: &'a mut Scorers,
-    progress: &'a mut Mistakes,
-    missed: &'a mut Mistakes,
-    /// The share of a pass that one example is.
-    share: f64,
-    workspace: ScorerWorkspace,
-}
-
-impl ScorerTrainer<'_> {
-    /// Predicts and learns a group of examples.
-    fn learn(&mut self, group: &[RoutedExample]) {
-        for example in group {
-            let (scorers, workspace) = (&mut *self.scorers, &mut self.workspace);
-            let predicted = example.predict(scorers, workspace);
-            example.update_predictors(scorers, workspace);
-            scorers.passes += self.share;
-            let is_wrong = predicted != Some(example.y);
-            self.progress.count(is_wrong, example.weight);
-            let is_missed = !example.candidates.contains(&example.y);
-            self.missed.count(is_missed, example.weight);
-        }
-    }
-
-    /// Reports `n` more examples learned, and the progressive loss and recall.
-    fn report(&self, n: usize, control: &Control) -> Result<()> {
-        if let Some(loss) = self.progress.loss() {
-            control.set_loss(loss);
-            control.set_recall(1.0 - self.missed.loss().unwrap_or(f64::NAN));
-        }
-        control.tick(n)
-    }
-}
-
 impl OnlineRecallTree {
     /// Learns examples in order by Figure 2a.
     pub(super) fn learn_batch(&mut self, learning: &mut Learning<'_>) -> Result<()> {
@@ -309,46 +236,75 @@ impl OnlineRecallTree {
 
     /// Routes each group of examples while the scorers learn the group before it.
     fn learn_groups(&mut self, learning: &mut Learning<'_>, parallel: bool) -> Result<()> {
+        let (is_stream, share) = (learning.is_stream(), learning.clock);
+        let (batch, control) = (learning.batch, learning.control);
+        let (preparation, progress) = (&mut *learning.preparation, &mut *learning.progress);
+        let (label_index, missed) = (&mut self.label_index, &mut self.missed);
+        missed.repeats = progress.repeats;
+
+        // The first stage prepares and routes examples; the nodes on their paths learn.
+        let mut clock = progress.examples;
+        let mut route = |tree: &mut RoutingTree, which: &[u32], group: &mut Vec<RoutedExample>| {
+            group.resize_with(which.len(), RoutedExample::default);
+            for (&row, example) in which.iter().zip(group) {
+                let row = row as usize;
+                if is_stream {
+                    example.x.observe_and_read(preparation, &batch.rows, row);
+                } else {
+                    example.x.read(preparation, &batch.rows, row);
+                }
+                let n_labels = label_index.labels().len();
+                example.y = label_index.insert(batch.labels()[row]);
+                if is_stream && example.y.at() == n_labels {
+                    tree.age(n_labels + 1);
+                }
+                example.weight = batch.weight(row);
+                example.clock = clock;
+                clock += 1;
+                tree.routers.prepare(&mut example.x, example.weight);
+                tree.learn(example);
+            }
+        };
+
+        // The second stage predicts each routed example, then trains its scorers.
+        let (mut workspace, mut unreported) = (ScorerWorkspace::default(), 0);
+        let mut train = |scorers: &mut Scorers, group: &[RoutedExample], is_last: bool| {
+            for example in group {
+                let predicted = example.predict(scorers, &mut workspace);
+                example.update_predictors(scorers, &mut workspace);
+                scorers.passes += share;
+                progress.count(predicted != Some(example.y), example.weight);
+                let is_missed = !example.candidates.contains(&example.y);
+                missed.count(is_missed, example.weight);
+            }
+            unreported += group.len();
+            if unreported < Control::CHUNK && !is_last {
+                return Ok(());
+            }
+            if let Some(loss) = progress.loss() {
+                control.set_loss(loss);
+                control.set_recall(1.0 - missed.loss().unwrap_or(f64::NAN));
+            }
+            control.tick(std::mem::take(&mut unreported))
+        };
+
         // A single example stays in the nearest cache. Several threads need larger groups.
         let group_size = if parallel { Control::CHUNK } else { 1 };
         let mut groups = learning.order.chunks(group_size);
+        let (tree, scorers) = (&mut self.tree, &mut self.scorers);
         let (mut current, mut next) = (Vec::new(), Vec::new());
-        let mut router = ExampleRouter {
-            batch: learning.batch,
-            is_stream: learning.is_stream(),
-            clock: learning.progress.examples,
-            tree: &mut self.tree,
-            preparation: learning.preparation,
-            label_index: &mut self.label_index,
-            scratch: RowBuffer::default(),
-        };
-        self.missed.repeats = learning.progress.repeats;
-        let mut trainer = ScorerTrainer {
-            scorers: &mut self.scorers,
-            progress: learning.progress,
-            missed: &mut self.missed,
-            share: learning.clock,
-            workspace: ScorerWorkspace::default(),
-        };
-        router.route(groups.next().unwrap_or_default(), &mut current);
-        let mut unreported = 0;
+        route(tree, groups.next().unwrap_or_default(), &mut current);
         while !current.is_empty() {
             let which = groups.next().unwrap_or_default();
             if parallel {
-                rayon::join(
-                    || trainer.learn(&current),
-                    || router.route(which, &mut next),
-                );
+                let train = || train(scorers, &current, which.is_empty());
+                rayon::join(train, || route(tree, which, &mut next)).0?;
             } else {
-                trainer.learn(&current);
-                trainer.scorers.share_span(&mut router.tree.routers);
-                router.route(which, &mut next);
+                train(scorers, &current, which.is_empty())?;
+                scorers.share_span(&mut tree.routers);
+                route(tree, which, &mut next);
             }
-            unreported += current.len();
             std::mem::swap(&mut current, &mut next);
-            if unreported >= Control::CHUNK || current.is_empty() {
-                trainer.report(std::mem::take(&mut unreported), learning.control)?;
-            }
         }
         Ok(())
     }

@@ -245,13 +245,6 @@ impl<'a> BlockPredictor<'a> {
             .iter_mut()
             .for_each(|score| *score = bounded_score(*score));
     }
-
-    /// Returns the candidates at the end of a path, and their scores.
-    fn scored(&self, end: &PathEnd) -> (&[LocalId], &[f32]) {
-        let range = end.candidates.clone();
-        let memory = &self.memory;
-        (&memory.candidates[range.clone()], &memory.scores[range])
-    }
 }
 
 impl Predictor for BlockPredictor<'_> {
@@ -278,36 +271,40 @@ impl Predictor for BlockPredictor<'_> {
         self.score_ends();
         let label_index = &self.model.label_index;
         let mut top = TopK::new(k.min(label_index.n_classes()));
-        for paths in self.memory.ends.chunk_by(|a, b| a.row == b.row) {
+        let memory = &self.memory;
+        for paths in memory.ends.chunk_by(|a, b| a.row == b.row) {
             top.clear();
             let span = paths[0].row * k..(paths[0].row + 1) * k;
             let (labels, scores) = (&mut labels[span.clone()], &mut scores[span]);
-            if self.beam_size == 1 {
-                let (candidates, values) = self.scored(&paths[0]);
-                // With positions in place of labels, the more frequent of two labels with equal
-                // scores comes first.
-                for (position, &score) in (0..).zip(values) {
-                    top.push(position, score);
-                }
-                top.write(labels, scores);
-                for label in labels.iter_mut().take_while(|position| **position >= 0) {
-                    *label = label_index.label(candidates[*label as usize]) as i32;
-                }
-                continue;
-            }
             for end in paths {
-                let (candidates, values) = self.scored(end);
+                let range = end.candidates.clone();
+                let candidates = &memory.candidates[range.clone()];
                 let more = bounded_score(self.path_weight * end.log_p);
-                for (&label, score) in candidates.iter().zip(values) {
+                for (position, score) in (0..).zip(&memory.scores[range]) {
                     let score = score + more;
                     // Most scores are below the bar, which saves reading the label. A label may be
                     // a candidate at several ends.
                     if score >= top.bar() {
-                        top.push_again(label_index.label(label), score);
+                        let label = candidates[position as usize];
+                        let is_greedy = self.beam_size == 1;
+                        let label = if is_greedy {
+                            position
+                        } else {
+                            label_index.label(label)
+                        };
+                        top.push_again(label, score);
                     }
                 }
             }
             top.write(labels, scores);
+            if self.beam_size == 1 {
+                // Positions took the place of labels, so that of two labels with equal scores the
+                // more frequent one comes first.
+                let candidates = &memory.candidates[paths[0].candidates.clone()];
+                for label in labels.iter_mut().take_while(|position| **position >= 0) {
+                    *label = label_index.label(candidates[*label as usize]) as i32;
+                }
+            }
         }
         Ok(())
     }

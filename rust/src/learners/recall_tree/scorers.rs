@@ -153,14 +153,8 @@ impl Scorers {
 
     /// Writes the scores of the candidates to `workspace.scores`.
     pub fn score(&self, input: &ScorerInput<'_>, workspace: &mut ScorerWorkspace) {
-        let ScorerWorkspace {
-            scores, widened, ..
-        } = workspace;
-        let ScorerInput {
-            example,
-            candidates,
-            ..
-        } = *input;
+        let (example, candidates) = (input.example, input.candidates);
+        let scores = &mut workspace.scores;
         scores.clear();
         match &self.weights {
             ScorerWeights::ByLabel(weights) => {
@@ -173,9 +167,10 @@ impl Scorers {
                 weights.score((&row.columns, &row.values), candidates, scores);
             }
             ScorerWeights::Regressors(regressors) => {
-                self.widen(input, widened);
+                let example = &mut workspace.widened;
+                self.widen(input, example);
                 let labels = candidates.iter().map(|label| label.0);
-                scores.extend(labels.map(|label| regressors.score(label, widened)));
+                scores.extend(labels.map(|label| regressors.score(label, example)));
             }
         }
         scores
@@ -235,33 +230,16 @@ impl Scorers {
         clock: u64,
         workspace: &mut ScorerWorkspace,
     ) {
-        let ScorerInput {
-            example,
-            candidates,
-            ..
-        } = *input;
-        if let ScorerWeights::Regressors(_) = self.weights {
-            return self.learn_one_by_one(input, correct, weight, &mut workspace.widened);
-        }
-        // Steps shrink with passes, and with the examples that the label has been learned from.
-        let per_example = 1.0 / (HALVING_EXAMPLES + HALVING_PER_DIMENSION * example.dimension());
-        let highest_rate = self.rate / (1.0 + self.passes as f32).sqrt();
-        let rate = |place: usize| {
-            let n = self.trained[candidates[place].at()] as f32;
-            highest_rate / (1.0 + per_example * n).sqrt()
-        };
-        let steps = Steps {
-            correct,
-            weight,
-            margin: self.margin,
-            rate,
-        };
         match self.loss {
-            ScorerLoss::Margin => steps.by_margin(workspace),
-            _ => steps.by_softmax(clock, workspace),
+            ScorerLoss::Softmax => self.softmax_steps(input, correct, weight, clock, workspace),
+            ScorerLoss::Margin => self.margin_steps(input, correct, weight, workspace),
+            _ => {
+                let example = &mut workspace.widened;
+                return self.learn_one_by_one(input, correct, weight, example);
+            }
         }
-        let limit = example.limit();
-        let steps = &mut workspace.steps;
+        let (example, candidates) = (input.example, input.candidates);
+        let (limit, steps) = (example.limit(), &mut workspace.steps);
         steps
             .iter_mut()
             .for_each(|step| *step = limit.shorten(*step));
@@ -280,6 +258,74 @@ impl Scorers {
                 weights.add(columns, example.direction(), candidates, steps);
             }
             ScorerWeights::Regressors(_) => {}
+        }
+    }
+
+    /// Returns the learning rate of the candidate at `place`. It shrinks with passes, and with the
+    /// examples that the label has been learned from.
+    fn rate(&self, input: &ScorerInput<'_>, place: usize) -> f32 {
+        let halving = HALVING_EXAMPLES + HALVING_PER_DIMENSION * input.example.dimension();
+        let n = self.trained[input.candidates[place].at()] as f32;
+        self.rate / (1.0 + self.passes as f32).sqrt() / (1.0 + 1.0 / halving * n).sqrt()
+    }
+
+    /// Writes the steps that descend the cross-entropy from `workspace.scores` to `workspace.steps`.
+    fn softmax_steps(
+        &self,
+        input: &ScorerInput<'_>,
+        correct: usize,
+        weight: f32,
+        clock: u64,
+        workspace: &mut ScorerWorkspace,
+    ) {
+        let parts = weight.ceil().clamp(1.0, MAX_PARTS);
+        let part = (weight / parts).min(1.0);
+        let mut random = Pcg64Mcg::seed_from_u64(clock);
+        let (scores, steps) = (&workspace.scores, &mut workspace.steps);
+        let (moving, gradients) = (&mut workspace.softmax_scores, &mut workspace.gradients);
+        steps.clear();
+        steps.resize(scores.len(), 0.0);
+        moving.clone_from(scores);
+        // The padding gets probability 0.
+        moving.resize(scores.len().next_multiple_of(LANES), f32::NEG_INFINITY);
+        gradients.resize(moving.len(), 0.0);
+        moving[correct] -= self.margin;
+        for _ in 0..parts as usize {
+            softmax(moving, gradients);
+            gradients[correct] -= 1.0;
+            for (place, step) in steps.iter_mut().enumerate() {
+                let gradient = rounded(gradients[place], &mut random);
+                if gradient != 0.0 {
+                    let far = -gradient * part * self.rate(input, place);
+                    *step += far;
+                    moving[place] = bounded_score(moving[place] + far);
+                }
+            }
+        }
+    }
+
+    /// Writes the steps that move the label and its best rival apart to `workspace.steps`.
+    fn margin_steps(
+        &self,
+        input: &ScorerInput<'_>,
+        correct: usize,
+        weight: f32,
+        workspace: &mut ScorerWorkspace,
+    ) {
+        let (scores, steps) = (&workspace.scores, &mut workspace.steps);
+        steps.clear();
+        steps.resize(scores.len(), 0.0);
+        let rivals = scores.iter().enumerate();
+        let rivals = rivals.filter(|&(place, _)| place != correct);
+        let best = rivals.reduce(|best, next| if next.1 > best.1 { next } else { best });
+        if let Some((rival, best)) = best {
+            // The hinge loss requires a lead of 1. Both scores move, so the gap closes twice as
+            // fast.
+            let ahead = scores[correct] - best + 1.0 - self.margin;
+            let a = weight * self.rate(input, correct);
+            let step = Loss::Hinge.step(1.0, ahead, a, 2.0);
+            steps[correct] = step;
+            steps[rival] = -step;
         }
     }
 
@@ -376,67 +422,6 @@ impl Persist for Scorers {
     }
 }
 
-/// The steps of candidates that learn jointly: everything they depend on except the scores.
-struct Steps<R> {
-    /// The position of the label among the candidates.
-    correct: usize,
-    /// The weight of the example.
-    weight: f32,
-    /// The required lead of the label.
-    margin: f32,
-    /// The learning rate of the candidate at a position.
-    rate: R,
-}
-
-impl<R: Fn(usize) -> f32> Steps<R> {
-    /// Writes the steps that descend the cross-entropy from `workspace.scores` to `workspace.steps`.
-    fn by_softmax(&self, clock: u64, workspace: &mut ScorerWorkspace) {
-        let parts = self.weight.ceil().clamp(1.0, MAX_PARTS);
-        let part = (self.weight / parts).min(1.0);
-        let mut random = Pcg64Mcg::seed_from_u64(clock);
-        let (scores, steps) = (&workspace.scores, &mut workspace.steps);
-        let (moving, gradients) = (&mut workspace.softmax_scores, &mut workspace.gradients);
-        steps.clear();
-        steps.resize(scores.len(), 0.0);
-        moving.clone_from(scores);
-        // The padding gets probability 0.
-        moving.resize(scores.len().next_multiple_of(LANES), f32::NEG_INFINITY);
-        gradients.resize(moving.len(), 0.0);
-        moving[self.correct] -= self.margin;
-        for _ in 0..parts as usize {
-            softmax(moving, gradients);
-            gradients[self.correct] -= 1.0;
-            for (place, step) in steps.iter_mut().enumerate() {
-                let gradient = rounded(gradients[place], &mut random);
-                if gradient != 0.0 {
-                    let far = -gradient * part * (self.rate)(place);
-                    *step += far;
-                    moving[place] = bounded_score(moving[place] + far);
-                }
-            }
-        }
-    }
-
-    /// Writes the steps that move the label and its best rival apart to `workspace.steps`.
-    fn by_margin(&self, workspace: &mut ScorerWorkspace) {
-        let (scores, steps) = (&workspace.scores, &mut workspace.steps);
-        steps.clear();
-        steps.resize(scores.len(), 0.0);
-        let rivals = scores.iter().enumerate();
-        let rivals = rivals.filter(|&(place, _)| place != self.correct);
-        let best = rivals.reduce(|best, next| if next.1 > best.1 { next } else { best });
-        if let Some((rival, best)) = best {
-            // The hinge loss requires a lead of 1. Both scores move, so the gap closes twice as
-            // fast.
-            let ahead = scores[self.correct] - best + 1.0 - self.margin;
-            let a = self.weight * (self.rate)(self.correct);
-            let step = Loss::Hinge.step(1.0, ahead, a, 2.0);
-            steps[self.correct] = step;
-            steps[rival] = -step;
-        }
-    }
-}
-
 /// Rounds a small gradient at random so that its mean is unchanged.
 #[inline]
 fn rounded(gradient: f32, random: &mut Pcg64Mcg) -> f32 {
@@ -453,27 +438,43 @@ fn rounded(gradient: f32, random: &mut Pcg64Mcg) -> f32 {
 mod tests {
     use super::*;
     use crate::data::{Preparation, Rows, Scaling, Values};
-    use crate::linear::{Optimizer, Regressors};
+    use crate::linear::Optimizer;
 
     const SCORES: [f32; 4] = [0.5, 2.0, -1.0, 1.0];
+
+    /// Returns scorers of four labels, and an example to learn.
+    fn scorers(loss: ScorerLoss, rate: f32) -> (Scorers, PathExample) {
+        let params = Params {
+            loss,
+            margin: 1.5,
+            learning_rate: Some(rate.into()),
+            ..Params::default()
+        };
+        let rows = Rows::dense(Values::F32(&[2.0, 1.0]), 1, 2, false).unwrap();
+        let preparation = Preparation::new(Scaling::None, None, &rows, &[]).unwrap();
+        let mut example = PathExample::default();
+        example.read(&preparation, &rows, 0);
+        Regressors::new(Optimizer::Pn, Loss::Hinge, 3).prepare(&mut example, 1.0);
+        (Scorers::new(&params, 4, 3, 3), example)
+    }
+
+    fn input(example: &PathExample) -> ScorerInput<'_> {
+        ScorerInput {
+            example,
+            candidates: const { &[LocalId(0), LocalId(1), LocalId(2), LocalId(3)] },
+            path: &[],
+        }
+    }
 
     /// Returns the steps with a learning rate of `rate` and a margin of 1.5. The candidate at 2 is
     /// correct.
     fn steps(loss: ScorerLoss, weight: f32, rate: f32) -> Vec<f32> {
-        let steps = Steps {
-            correct: 2,
-            weight,
-            margin: 1.5,
-            rate: |_| rate,
-        };
+        let (mut scorers, example) = scorers(loss, rate);
         let mut workspace = ScorerWorkspace {
             scores: SCORES.to_vec(),
             ..ScorerWorkspace::default()
         };
-        match loss {
-            ScorerLoss::Margin => steps.by_margin(&mut workspace),
-            _ => steps.by_softmax(7, &mut workspace),
-        }
+        scorers.learn(&input(&example), 2, weight, 7, &mut workspace);
         workspace.steps
     }
 
@@ -551,25 +552,10 @@ mod tests {
             (8.0, 3.0 * halving, 1.0 / 6.0),
             (0.0, 1e12, (halving / 1e12).sqrt()),
         ] {
-            let params = Params {
-                loss: ScorerLoss::Margin,
-                learning_rate: Some(0.125),
-                ..Params::default()
-            };
-            let rows = Rows::dense(Values::F32(&[2.0, 1.0]), 1, 2, false).unwrap();
-            let preparation = Preparation::new(Scaling::None, None, &rows, &[]).unwrap();
-            let mut example = PathExample::default();
-            example.read(&preparation, &rows, 0);
-            Regressors::new(Optimizer::Pn, Loss::Hinge, 3).prepare(&mut example, 1.0);
-            let mut scorers = Scorers::new(&params, 2, 3, 3);
+            let (mut scorers, example) = scorers(ScorerLoss::Margin, 0.125);
             scorers.passes = passes;
             scorers.trained[0] = trained;
-            let mut workspace = ScorerWorkspace::default();
-            let input = ScorerInput {
-                example: &example,
-                candidates: &[0, 1].map(LocalId),
-                path: &[],
-            };
+            let (mut workspace, input) = (ScorerWorkspace::default(), input(&example));
             scorers.score(&input, &mut workspace);
             scorers.learn(&input, 0, 1.0, 0, &mut workspace);
             let step = workspace.steps[0];

@@ -1,6 +1,5 @@
 //! Properties of the tree, of predictions and of files, on random streams.
 
-mod counters;
 mod files;
 mod growth;
 mod nodes;

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Changes the arrays and metadata of the bundle nested at `prefix`.
-pub(super) fn inside(bundle: Bundle, prefix: &[&str], change: &dyn Fn(&mut Bundle)) -> Bundle {
+fn inside(bundle: Bundle, prefix: &[&str], change: &dyn Fn(&mut Bundle)) -> Bundle {
     let mut bundle = bundle;
     match prefix.split_first() {
         None => change(&mut bundle),
@@ -24,7 +24,7 @@ fn refused(model: &RecallTree, prefix: &[&str], what: &str, change: &dyn Fn(&mut
     );
 }
 
-pub(super) fn changed<T>(name: &'static str, change: impl Fn(&mut Vec<T>)) -> impl Fn(&mut Bundle)
+fn changed<T>(name: &'static str, change: impl Fn(&mut Vec<T>)) -> impl Fn(&mut Bundle)
 where
     T: crate::file::Element,
     Vec<T>: Into<Array>,
@@ -36,9 +36,9 @@ where
     }
 }
 
-pub(super) const MEMBER: &str = "member0";
-pub(super) const TREE: [&str; 2] = [MEMBER, "tree"];
-pub(super) const SCORERS: [&str; 2] = [MEMBER, "scorers"];
+const MEMBER: &str = "member0";
+const TREE: [&str; 2] = [MEMBER, "tree"];
+const SCORERS: [&str; 2] = [MEMBER, "scorers"];
 const WEIGHTS: [&str; 3] = [MEMBER, "scorers", "by_column"];
 
 /// Checks that files are refused with any of `wrong` in the middle of one of the arrays `names`, or
@@ -213,6 +213,29 @@ fn damaged_scorers_are_refused() {
         inner.put(name, lengths[1..].to_vec());
         bundle.nest("regressors", inner);
     });
+}
+
+/// 2^24, the largest number to which an f32 counts by ones.
+const LIMIT: f64 = 16_777_216.0;
+
+/// Steps shrink with these counts, so the counts must not stop.
+#[test]
+fn training_counts_exceed_the_limit_of_f32() {
+    let stream = fixed(40);
+    let near = |values: &mut Vec<f64>| values[0] = LIMIT - 1.0;
+    let bundle = model(&params(), &stream).to_bundle();
+    let bundle = inside(bundle, &TREE, &changed("nodes.trained", near));
+    let bundle = inside(bundle, &SCORERS, &changed("trained", near));
+    let mut model = RecallTree::from_bundle(bundle).unwrap();
+    for _ in 0..5 {
+        let first = stream.one(0);
+        model.partial_fit(&first.batch(), 1, &control()).unwrap();
+    }
+    for name in ["tree/nodes.trained", "scorers/trained"] {
+        let name = format!("{MEMBER}/{name}");
+        let counts: Vec<f64> = model.to_bundle().take(&name).unwrap();
+        assert_eq!(counts[0], LIMIT + 4.0, "{name}");
+    }
 }
 
 #[test]

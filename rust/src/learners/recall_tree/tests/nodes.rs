@@ -1,4 +1,4 @@
-//! Nodes after every example, compared with a naive recount, and frozen nodes.
+//! Nodes after every example, compared with a naive recount.
 
 use super::super::labels::recall_bound;
 use super::super::learner::RoutedExample;
@@ -234,37 +234,6 @@ proptest! {
         for node in &learner.tree.nodes {
             prop_assert!(node.trained <= node.counts.total);
         }
-    }
-
-    #[test]
-    fn the_frozen_tree_equals_the_learning_tree(params in scorings(), stream in streams(200)) {
-        let mut learner = new_tree(&params, &stream);
-        let batch = stream.batch();
-        learn(&mut learner, &mut Mistakes::default(), &batch, &batch.present());
-        let (preparation, learner) = learner;
-        let frozen = learner.frozen(&control()).unwrap();
-        let (block, examples) = read_block(&preparation, &learner, &stream.rows());
-        let mut terminals = vec![0; stream.len()];
-        frozen.routers.route(&block, &mut crate::tree::Groups::default(), &mut terminals);
-        let mut is_known = Vec::new();
-        for (i, example) in examples.iter().enumerate() {
-            let Some(end) = greedy_end(&learner, example) else {
-                continue;
-            };
-            prop_assert_eq!(terminals[i], end.0);
-            let mut candidates = Vec::new();
-            learner.tree.candidates_at_end(end, &mut is_known, &mut candidates);
-            let found = frozen.candidates.get(end.at());
-            prop_assert_eq!(found, &candidates[..]);
-            let known = learner.tree.node(end).counts.candidates();
-            prop_assert!(found.starts_with(known));
-            let distinct: BTreeSet<LocalId> = found.iter().copied().collect();
-            prop_assert_eq!(distinct.len(), found.len());
-            prop_assert!(found.len() <= params.candidates(N_CLASSES, uniform_bits(N_CLASSES)));
-            prop_assert!(!params.paper_tree || found.len() == known.len());
-        }
-        // The scratch space is as it was.
-        prop_assert!(!is_known.contains(&true));
     }
 
     /// F candidates at most learn, each once, whatever the example has changed.

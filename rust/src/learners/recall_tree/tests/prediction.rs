@@ -114,6 +114,14 @@ proptest! {
             learner.tree.path_to(end, &mut path);
             candidates.clear();
             learner.tree.candidates_at_end(end, &mut is_known, &mut candidates);
+            // The candidates of the end come first, then others from the nodes above.
+            let own = learner.tree.node(end).counts.candidates();
+            prop_assert!(candidates.starts_with(own));
+            prop_assert!(!params.paper_tree || candidates == own);
+            let distinct: BTreeSet<LocalId> = candidates.iter().copied().collect();
+            prop_assert_eq!(distinct.len(), candidates.len());
+            prop_assert!(candidates.len() <= params.candidates(N_CLASSES, uniform_bits(N_CLASSES)));
+            prop_assert!(!is_known.contains(&true));
             let input = ScorerInput { example, candidates: &candidates, path: &path };
             learner.scorers.score(&input, &mut workspace);
             let expected = candidates.iter().map(|&c| learner.label_index.label(c) as i32);
