@@ -202,7 +202,7 @@ WRONG = [
     (lambda: precision_at_k(TRUTH, BEST[:2], 1), "y_true has 3 rows, y_pred 2"),
     (lambda: precision_at_k(TRUTH, BEST + 2, 1), "row 0, column 1 of y_pred: label 4 is outside"),
     (lambda: precision_at_k(TRUTH * 2, BEST, 1), "row 0, column 0 of y_true is 2"),
-    (lambda: precision_at_k(TRUTH, BEST * 0, 2), "row 0 of y_pred: label 0 stands there twice"),
+    (lambda: precision_at_k(TRUTH, BEST * 0, 2), "row 0 of y_pred: label 0 occurs twice"),
     (lambda: precision_at_k(TRUTH, np.eye(3), 1), "y_true has 4 columns, y_pred 3"),
     (
         lambda: precision_at_k(TRUTH, np.array([[0, 1, 2, 3.0], [0, 1, np.nan, 1], [0] * 4]), 1),

@@ -1,9 +1,9 @@
-//! The bodies of the fuzz targets, shared with the test `fuzz` of the main package.
+//! The fuzz targets, which the test `fuzz` of the main package runs too.
 
 #[path = "../../rust/tests/fuzz/targets/mod.rs"]
 pub mod targets;
 
-/// Where the seeds lie, a folder for each target.
+/// Folder of the seeds, with a folder for each target.
 const SEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/seeds");
 
 /// Runs the target of this name on `data`.

@@ -126,7 +126,7 @@ class Predictor:
         return chances
 
     def __getstate__(self) -> tuple[type[Any], dict[str, Any]]:
-        state = packed(vars(self._estimator), _core.Classifier.to_prediction_bytes)
+        state = packed(vars(self._estimator), lambda model: model.to_bytes(slim=True))
         return type(self._estimator), state
 
     def __setstate__(self, state: tuple[type[Any], dict[str, Any]]) -> None:

@@ -1,8 +1,8 @@
-//! Work of sixteen threads, for tools/count_atomics.py, which counts under valgrind the instructions
-//! that lock a cache line: every lock taken and every counter shared begins with one.
+//! Work of sixteen threads for tools/count_atomics.py. It counts the instructions that lock a cache
+//! line, under valgrind: every lock and every update of a shared counter begins with one.
 //!
-//! Without arguments the program lists the loops. With the name of one and a number it prepares
-//! that loop, runs it so many times, and prints how many examples it takes each time.
+//! Without arguments the program lists the loops. With the name of a loop and a number, it prepares
+//! the loop, runs it that many times, and prints the number of examples of one run.
 
 use std::hint::black_box;
 
@@ -16,7 +16,7 @@ mod set;
 
 const N_THREADS: usize = 16;
 
-/// Learner, its parameters and their name here. A pass each, few and small trees: valgrind is slow.
+/// Name of the case, learner and parameters. One pass and few small trees, because valgrind is slow.
 const LEARNERS: &[(&str, &str, &str)] = &[
     ("oaa", "oaa", r#"{"n_passes": 1}"#),
     ("lomtree", "lomtree", r#"{"n_passes": 1}"#),
@@ -40,13 +40,13 @@ const LEARNERS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// What is done: `fit`, `predict` of all rows, and `predict` of one row a call from all threads.
+/// The kinds of work: `fit`, `predict` of all rows, and `predict` of single rows by all threads.
 const WORK: [&str; 3] = ["learn", "predict", "rows"];
 
-/// Several blocks of rows for prediction.
+/// Enough rows for several blocks of prediction.
 const N_ROWS: usize = 8192;
 
-/// Calls of single rows.
+/// Calls with single rows.
 const N_CALLS: usize = 1024;
 
 fn main() {
@@ -63,8 +63,8 @@ fn main() {
 }
 
 fn run(learner: &str, work: &str, n_times: usize) -> usize {
-    let of_name = LEARNERS.iter().find(|(name, ..)| *name == learner);
-    let &(_, kind, json) = of_name.expect("a learner of the list");
+    let case = LEARNERS.iter().find(|(name, ..)| *name == learner);
+    let &(_, kind, json) = case.expect("a learner of the list");
     let set = match kind {
         "gamble" => Set::dense(N_ROWS),
         _ => Set::sparse(300, N_ROWS, 5_000),
@@ -89,7 +89,7 @@ fn run(learner: &str, work: &str, n_times: usize) -> usize {
             N_ROWS
         }
         "rows" => {
-            // The first prediction may make what the others use.
+            // The first prediction may build caches that the others use.
             predict(&Query::new(&batch.rows, 1, &control));
             single_rows(&*model, &set, n_times);
             N_CALLS
@@ -98,9 +98,9 @@ fn run(learner: &str, work: &str, n_times: usize) -> usize {
     }
 }
 
-/// Threads that share a model and ask it for one row at a time.
+/// Lets all threads predict single rows with one model.
 fn single_rows(model: &dyn Classifier, set: &Set, n_times: usize) {
-    let of_thread = &|thread: usize| {
+    let predict_rows = &|thread: usize| {
         for row in (thread..N_CALLS * n_times).step_by(N_THREADS) {
             let row = row % N_ROWS;
             let (starts, rows);
@@ -108,8 +108,8 @@ fn single_rows(model: &dyn Classifier, set: &Set, n_times: usize) {
                 let values = &set.values[row * set.n_cols..][..set.n_cols];
                 rows = Rows::dense(Values::F32(values), 1, set.n_cols, false);
             } else {
-                let of = set.starts[row] as usize..set.starts[row + 1] as usize;
-                let (columns, values) = (&set.columns[of.clone()], &set.values[of]);
+                let span = set.starts[row] as usize..set.starts[row + 1] as usize;
+                let (columns, values) = (&set.columns[span.clone()], &set.values[span]);
                 starts = [0, columns.len() as i64];
                 let (starts, columns) = (Indices::I64(&starts), Indices::I32(columns));
                 rows = Rows::csr(starts, columns, Values::F32(values), set.n_cols, false);
@@ -120,6 +120,6 @@ fn single_rows(model: &dyn Classifier, set: &Set, n_times: usize) {
         }
     };
     std::thread::scope(|scope| {
-        (0..N_THREADS).for_each(|thread| drop(scope.spawn(move || of_thread(thread))));
+        (0..N_THREADS).for_each(|thread| drop(scope.spawn(move || predict_rows(thread))));
     });
 }

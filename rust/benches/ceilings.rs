@@ -1,5 +1,5 @@
-//! What this machine can do at best: the fastest products, the fastest reading in a row, the
-//! fastest reading of scattered cache lines, by the size of the memory that they are scattered over.
+//! Measures the limits of this machine: the fastest products, the fastest sequential reads, and the
+//! fastest reads of scattered cache lines, by the size of the memory.
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -10,13 +10,14 @@ use rand_pcg::Pcg64Mcg;
 /// Floats in a cache line.
 pub const LINE: usize = 16;
 
-/// Repetitions of a measurement, of which the fastest counts: a ceiling.
+/// Repetitions of a measurement. The fastest one counts.
 const RUNS: usize = 7;
 
-/// What is measured takes at least about so many products or cache lines.
+/// Least number of products or cache lines of a measurement, about.
 const WORK: usize = 1 << 21;
 
-/// Measures when asked, each size once. Sizes are rounded up to powers of two bytes.
+/// Limits of the machine, measured when they are first needed. Sizes are rounded up to powers of two
+/// bytes.
 #[derive(Default)]
 pub struct Ceilings {
     products: Option<f64>,
@@ -25,8 +26,8 @@ pub struct Ceilings {
 }
 
 impl Ceilings {
-    /// Nanoseconds of a multiplication and an addition of floats that lie side by side in the
-    /// first cache.
+    /// Returns the nanoseconds of a multiplication and an addition of contiguous floats in the
+    /// first-level cache.
     pub fn product(&mut self) -> f64 {
         *self.products.get_or_insert_with(|| {
             let x = vec![1.0f32; 1024];
@@ -40,8 +41,8 @@ impl Ceilings {
         })
     }
 
-    /// Nanoseconds of a multiplication and an addition where the columns of a row of values say
-    /// which of the weights, all of them in the first cache.
+    /// Returns the nanoseconds of a multiplication and an addition with weights that are looked up by
+    /// column, in the first-level cache.
     pub fn scattered_product(&mut self) -> f64 {
         *self.scattered.get_or_insert_with(|| {
             let mut random = Pcg64Mcg::seed_from_u64(1);
@@ -56,9 +57,9 @@ impl Ceilings {
         })
     }
 
-    /// Nanoseconds of a byte, read in a row from `size` bytes again and again.
+    /// Returns the nanoseconds of a byte in repeated sequential reads of `size` bytes.
     pub fn byte(&mut self, size: usize) -> f64 {
-        self.of_size("row", size, |floats| {
+        self.measured("row", size, |floats| {
             let x = vec![1.0f32; floats];
             let times = (WORK * LINE / floats).max(1);
             fastest(times * floats * size_of::<f32>(), || {
@@ -69,9 +70,9 @@ impl Ceilings {
         })
     }
 
-    /// Nanoseconds of a cache line, where it is known beforehand which ones are needed.
+    /// Returns the nanoseconds of a cache line whose address is known in advance.
     pub fn line(&mut self, size: usize) -> f64 {
-        self.of_size("lines", size, |floats| {
+        self.measured("lines", size, |floats| {
             let mut random = Pcg64Mcg::seed_from_u64(2);
             let x = vec![1.0f32; floats];
             let n_lines = (floats / LINE) as u32;
@@ -88,9 +89,9 @@ impl Ceilings {
         })
     }
 
-    /// Nanoseconds of a cache line that only the one before it names.
+    /// Returns the nanoseconds of a cache line whose address is in the line read before it.
     pub fn next_line(&mut self, size: usize) -> f64 {
-        self.of_size("chain", size, |floats| {
+        self.measured("chain", size, |floats| {
             let n_lines = floats / LINE;
             let mut order: Vec<usize> = (0..n_lines).collect();
             order.shuffle(&mut Pcg64Mcg::seed_from_u64(3));
@@ -109,7 +110,7 @@ impl Ceilings {
         })
     }
 
-    fn of_size(&mut self, what: &'static str, size: usize, measure: fn(usize) -> f64) -> f64 {
+    fn measured(&mut self, what: &'static str, size: usize, measure: fn(usize) -> f64) -> f64 {
         let size = size.next_power_of_two().clamp(1 << 12, 1 << 29);
         let key = (what, size);
         *self
@@ -119,7 +120,7 @@ impl Ceilings {
     }
 }
 
-/// Nanoseconds of each of `n` parts of the fastest of several runs.
+/// Returns the nanoseconds of one of `n` operations in the fastest of several runs.
 fn fastest(n: usize, mut run: impl FnMut()) -> f64 {
     let times = (0..RUNS).map(|_| {
         let start = nanoseconds();
@@ -129,14 +130,14 @@ fn fastest(n: usize, mut run: impl FnMut()) -> f64 {
     times.min().unwrap_or_default() as f64 / n as f64
 }
 
-/// Nanoseconds that this thread has run, so that others on the same core do not count.
+/// Returns the processor time of this thread in nanoseconds; other threads do not count.
 #[cfg(target_os = "linux")]
 pub fn nanoseconds() -> u64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Nanoseconds since the first call.
+/// Returns the nanoseconds since the first call.
 #[cfg(not(target_os = "linux"))]
 pub fn nanoseconds() -> u64 {
     static START: std::sync::LazyLock<std::time::Instant> =
@@ -144,7 +145,7 @@ pub fn nanoseconds() -> u64 {
     START.elapsed().as_nanos() as u64
 }
 
-/// Compiles the function for the widest registers, too, and calls that where the machine has them.
+/// Compiles a function for AVX-512 and AVX2 too, and calls the version for this machine.
 macro_rules! widest {
     (fn $name:ident($($arg:ident: $type:ty),*) $(-> $ret:ty)? $body:block) => {
         fn $name($($arg: $type),*) $(-> $ret)? {
@@ -161,11 +162,11 @@ macro_rules! widest {
                     body($($arg),*)
                 }
                 if std::is_x86_feature_detected!("avx512f") {
-                    // SAFETY: the feature was just found on this machine.
+                    // SAFETY: the machine has the feature.
                     return unsafe { avx512($($arg),*) };
                 }
                 if std::is_x86_feature_detected!("avx2") {
-                    // SAFETY: the feature was just found on this machine.
+                    // SAFETY: the machine has the feature.
                     return unsafe { avx2($($arg),*) };
                 }
             }

@@ -1,20 +1,20 @@
-//! How far each hot loop is above what this machine could do at best:
+//! Compares each hot loop with the limits of this machine:
 //!
 //!     cargo bench --bench floors
 //!
-//! For every loop it counts the products that must be computed and the memory that must be read
-//! (from the learned model: the nodes that rows pass, the columns that each of them has weights
-//! for), measures what the machine takes for each of these at best, and prints the time beside
-//! this floor. Reading the row itself is part of it. Everything runs on one thread, in one process.
+//! For each loop it counts the products that must be computed and the memory that must be read: the
+//! nodes that rows visit, and the columns that these have weights for. It measures the least time
+//! that the machine needs for them, the floor, and prints the time of the loop next to it. The floor
+//! includes reading the row itself. Everything runs on one thread, in one process.
 //!
-//! | floor of | is |
+//! | loop | floor |
 //! |---|---|
-//! | one-against-all | the longer of: a product for each value and class; all weights of a row's columns, read in a row |
-//! | trees, rows together | the longer of: a scattered product for each value and node, a product for each value and candidate; every cache line that a block of rows needs, once |
-//! | trees, row by row, and learning | node after node, as a router's score says which comes next: a line that the one before names, and the other lines of a row's columns |
-//! | LdSM | its trees, as above; a scattered product for each weight of a row's columns, or all of these read in a row |
-//! | boosted trees | a scattered read for each node that a row passes |
-//! | growing one | a scattered product for each row, searched node on its way and column drawn there |
+//! | one-against-all | the longer of: a product for each value and class; a sequential read of all weights of the row's columns |
+//! | trees, rows together | the longer of: a scattered product for each value and node, and a product for each value and candidate; each cache line that a block of rows needs, once |
+//! | trees, row by row, and learning | node after node, because a router's score decides the next node: a dependent read of a line, and independent reads of the other lines of the row's columns |
+//! | LdSM | its trees, as above, and for each weight of the row's columns a scattered product or a sequential read |
+//! | boosted trees | a scattered read for each node that a row visits |
+//! | growing a boosted tree | a scattered product for each row, node that is split or searched, and column drawn there |
 
 use std::hint::black_box;
 
@@ -30,9 +30,9 @@ mod ceilings;
 mod passed;
 mod set;
 
-/// Rows predicted one by one.
+/// Number of rows that are predicted one by one.
 const N_SINGLE: usize = 2000;
-/// Runs, of which the median counts.
+/// Runs of a loop. The median time counts.
 const RUNS: usize = 7;
 const BYTES: usize = size_of::<f32>();
 
@@ -79,7 +79,7 @@ fn report(name: &str, [products, bytes]: [f64; 2], time: f64, floor: f64) {
     println!("{name:<32} {products:>9.0} {bytes:>9.0} {time:>8.0} {floor:>9.0} {ratio:>16.1}");
 }
 
-/// A model of `learner`, with these parameters, that has learned `set`.
+/// Returns a model of `learner` with these parameters, trained on `set`.
 fn learned(learner: &str, params: &str, set: &Set) -> Box<dyn Classifier> {
     let registration = find(learner).expect("a name of the list");
     let mut model = registration
@@ -92,7 +92,7 @@ fn learned(learner: &str, params: &str, set: &Set) -> Box<dyn Classifier> {
     model
 }
 
-/// Nanoseconds a row, the median of several runs.
+/// Returns the median time of several runs, in nanoseconds per row.
 fn time(n_rows: usize, mut run: impl FnMut()) -> f64 {
     let mut times: Vec<f64> = (0..RUNS)
         .map(|_| {
@@ -105,7 +105,7 @@ fn time(n_rows: usize, mut run: impl FnMut()) -> f64 {
     times[RUNS / 2]
 }
 
-/// Times of a model: of rows together, row by row and, where it is online, of learning.
+/// Times of an online model: prediction of all rows together and one by one, and learning.
 struct Times {
     together: f64,
     one_by_one: f64,
@@ -113,7 +113,7 @@ struct Times {
 }
 
 impl Times {
-    fn of(model: &mut Box<dyn Classifier>, set: &Set) -> Self {
+    fn measure(model: &mut Box<dyn Classifier>, set: &Set) -> Self {
         let (together, one_by_one) = predicting(&**model, set);
         let (batch, control) = (set.batch(), Control::new(0));
         let learning = time(set.n_rows, || {
@@ -127,7 +127,7 @@ impl Times {
     }
 }
 
-/// Times of predicting rows together, and row by row.
+/// Returns the times of predicting all rows together and one by one.
 fn predicting(model: &dyn Classifier, set: &Set) -> (f64, f64) {
     let control = Control::new(0);
     let predict = |rows: &Rows<'_>| {
@@ -136,14 +136,14 @@ fn predicting(model: &dyn Classifier, set: &Set) -> (f64, f64) {
     let rows = set.rows();
     predict(&rows);
     let together = time(set.n_rows, || predict(&rows));
-    let singles: Vec<Single> = (0..N_SINGLE).map(|row| Single::of(set, row)).collect();
+    let singles: Vec<Single> = (0..N_SINGLE).map(|row| Single::new(set, row)).collect();
     let one_by_one = time(N_SINGLE, || {
         singles.iter().for_each(|row| predict(&row.rows()));
     });
     (together, one_by_one)
 }
 
-/// A row by itself.
+/// A single row.
 struct Single<'a> {
     starts: [i64; 2],
     columns: &'a [i32],
@@ -152,7 +152,7 @@ struct Single<'a> {
 }
 
 impl<'a> Single<'a> {
-    fn of(set: &'a Set, row: usize) -> Self {
+    fn new(set: &'a Set, row: usize) -> Self {
         let (columns, values) = entries(set, row);
         let starts = [0, values.len() as i64];
         Self {
@@ -181,7 +181,7 @@ impl<'a> Single<'a> {
     }
 }
 
-/// Columns, none where the set is dense, and values of a row.
+/// Returns the columns and values of a row; no columns if the data set is dense.
 fn entries(set: &Set, row: usize) -> (&[i32], &[f32]) {
     if set.starts.is_empty() {
         return (&[], &set.values[row * set.n_cols..][..set.n_cols]);
@@ -190,7 +190,7 @@ fn entries(set: &Set, row: usize) -> (&[i32], &[f32]) {
     (&set.columns[range.clone()], &set.values[range])
 }
 
-/// Nanoseconds of the values and columns of a row that comes from outside.
+/// Returns the nanoseconds of reading the values and columns of a row.
 fn reading(ceilings: &mut Ceilings, set: &Set) -> f64 {
     let bytes = size_of_val(&set.values[..]) + size_of_val(&set.columns[..]);
     bytes as f64 / set.n_rows as f64 * ceilings.byte(bytes)
@@ -198,7 +198,7 @@ fn reading(ceilings: &mut Ceilings, set: &Set) -> f64 {
 
 fn one_against_all(ceilings: &mut Ceilings, data: &str, set: &Set) {
     let mut model = learned("oaa", "{}", set);
-    let times = Times::of(&mut model, set);
+    let times = Times::measure(&mut model, set);
     let values = set.values.len() / set.n_rows;
     let products = (values * set.n_classes) as f64;
     let size = set.n_cols * set.n_classes * BYTES;
@@ -221,8 +221,8 @@ fn one_against_all(ceilings: &mut Ceilings, data: &str, set: &Set) {
 
 fn tree(ceilings: &mut Ceilings, learner: &str, data: &str, set: &Set) {
     let mut model = learned(learner, "{}", set);
-    let passed = Passed::of(&*model, set, 1);
-    let times = Times::of(&mut model, set);
+    let passed = Passed::count(&*model, set, 1);
+    let times = Times::measure(&mut model, set);
     let [products, together, alone] = passed.counts();
     let reading = reading(ceilings, set);
     let floor = reading + passed.together(ceilings);
@@ -235,11 +235,11 @@ fn tree(ceilings: &mut Ceilings, learner: &str, data: &str, set: &Set) {
     report(&name, [products, alone], times.learning, floor);
 }
 
-/// LdSM's trees, and its scorers for all labels.
+/// Reports LdSM: its trees, and its scorers for all labels.
 fn label_sets(ceilings: &mut Ceilings, data: &str, set: &Set) {
-    /// A label and its weight.
+    /// Bytes of a label and its weight.
     const WEIGHT: usize = 8;
-    // Fixed options instead of fitted ones.
+    // Options that would otherwise be fitted.
     let params = r#"{"n_estimators": 4, "n_epochs": 3, "cost": 1.0}"#;
     let mut model = find("ldsm")
         .expect("a name of the list")
@@ -254,7 +254,7 @@ fn label_sets(ceilings: &mut Ceilings, data: &str, set: &Set) {
     model
         .fit(&batch, FitOptions::threads(1), &control)
         .expect("sound data");
-    let passed = Passed::of(&*model, set, 2);
+    let passed = Passed::count(&*model, set, 2);
     let n_weights: Vec<u64> = model.summary().get("n_scorer_weights").expect("scorers");
     let values = set.values.len() as f64 / set.n_rows as f64;
     let weights = n_weights[0] as f64 / set.n_cols as f64 * values;
@@ -264,24 +264,24 @@ fn label_sets(ceilings: &mut Ceilings, data: &str, set: &Set) {
     let others = reading(ceilings, set) + scorers;
     let (together, one_by_one) = predicting(&*model, set);
     let [products, bytes, bytes_alone] = passed.counts();
-    let (products, of_scorers) = (products + weights, weights * WEIGHT as f64);
+    let (products, scorer_bytes) = (products + weights, weights * WEIGHT as f64);
     let floor = others + passed.together(ceilings);
     let name = format!("ldsm, together, {data}");
-    report(&name, [products, bytes + of_scorers], together, floor);
+    report(&name, [products, bytes + scorer_bytes], together, floor);
     let floor = others + passed.alone(ceilings);
     let name = format!("ldsm, one by one, {data}");
     report(
         &name,
-        [products, bytes_alone + of_scorers],
+        [products, bytes_alone + scorer_bytes],
         one_by_one,
         floor,
     );
 }
 
 fn boosted_trees(ceilings: &mut Ceilings, set: &Set) {
-    /// A node says which column, which threshold and which child: 12 bytes at least.
+    /// Least number of bytes of a node: a column, a threshold and a child.
     const NODE: usize = 12;
-    /// What growing a tree reads of a row and column: its code.
+    /// Bytes that growing a tree reads for a row and column: its code.
     const CODE: usize = 1;
     const SHARE: f64 = 0.3;
     let params = r#"{"n_estimators": 50, "max_leaves": 63, "max_features": 0.3}"#;
@@ -301,7 +301,7 @@ fn boosted_trees(ceilings: &mut Ceilings, set: &Set) {
         .sum();
     let size = depths.iter().map(Vec::len).sum::<usize>() * NODE;
     let visits = visits as f64 / set.n_rows as f64;
-    // Rows go through one tree after the other, so that a tree is in the first cache.
+    // Rows descend one tree after the other, so each tree is in the first-level cache.
     let visit = ceilings
         .line(size / trees.len())
         .max(ceilings.scattered_product());
@@ -310,7 +310,7 @@ fn boosted_trees(ceilings: &mut Ceilings, set: &Set) {
     let floor = reading(ceilings, set) + visits * visit;
     report("gamble, together, dense", counts, together, floor);
     report("gamble, one by one, dense", counts, one_by_one, floor);
-    // Leaves of several classes are searched, too.
+    // Leaves with several classes are searched too.
     let searched = trees.iter().map(|tree| {
         let n_rows: Vec<u32> = tree.get("n_examples").expect("rows of nodes");
         let entropies: Vec<f64> = tree.get("label_entropy").expect("entropies");

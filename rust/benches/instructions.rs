@@ -1,8 +1,8 @@
-//! The hot loops, for `make check SELECT=counts`, which counts the instructions of each under valgrind.
+//! The hot loops. `make check SELECT=counts` counts the instructions of each under valgrind.
 //!
-//! Without arguments the program lists the loops. With the name of one it prepares that loop,
-//! prints the instruction set that the kernels are chosen for, and runs the loop once inside
-//! [`measured_loop`], the only part that is counted. Everything runs on one thread.
+//! Without arguments the program lists the loops. With the name of a loop, it prepares the loop,
+//! prints the instruction set of the kernels that are used, and runs the loop once in
+//! [`measured_loop`]. Only this part is counted. Everything runs on one thread.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -14,14 +14,14 @@ use xmtree::data::{Batch, Indices, LabelSets, Rows, Targets, Values};
 use xmtree::learners::find;
 use xmtree::metrics::{propensities, softmax_slope, Outcome, Ranking, Scores, Weights};
 use xmtree::model::{Classifier, FitOptions, Query};
-use xmtree::text::{load_svmlight, load_xmc, save_xmc, Source, SvmlightOptions};
+use xmtree::text::{load, save_xmc, Source, Svmlight, SvmlightOptions, Xmc};
 use xmtree::Control;
 
 mod set;
 
-/// Names of the loops: learner/what it does/data, or text/format, or metrics/measure. `learn` is
-/// `partial_fit` of a model that has seen the rows or, of a learner that is not online, `fit`;
-/// `rows` is `predict`, one row a call.
+/// Names of the loops: learner/work/data, text/format or metrics/measure. `learn` is `partial_fit` of
+/// a model that has learned the rows, or `fit` if the learner is not online. `rows` calls `predict`
+/// for each row.
 const LOOPS: &[&str] = &[
     "oaa/learn/sparse",
     "oaa/learn/dense",
@@ -58,14 +58,14 @@ const LOOPS: &[&str] = &[
     "metrics/top-label-loss",
 ];
 
-/// Rows that are predicted one by one.
+/// Number of rows that are predicted one by one.
 const N_SINGLE: usize = 100;
 
-/// What is counted.
+/// The loop that is counted.
 type Run = Box<dyn FnMut()>;
 
 fn main() {
-    // Cargo adds an argument of its own.
+    // Cargo adds the argument --bench.
     match std::env::args().nth(1).filter(|name| name != "--bench") {
         None => LOOPS.iter().for_each(|name| println!("{name}")),
         Some(name) => {
@@ -76,13 +76,14 @@ fn main() {
     }
 }
 
-/// Counting begins and ends with this function: tools/bench_check.py knows its name.
+/// Runs the loop. tools/bench_check.py counts the instructions between the call and the return of the
+/// function of this name.
 #[inline(never)]
 fn measured_loop(run: &mut dyn FnMut()) {
     run();
 }
 
-/// The widest of the instruction sets that kernels are compiled for.
+/// Returns the widest instruction set that this machine and the kernels have.
 fn instruction_set() -> &'static str {
     #[cfg(target_arch = "x86_64")]
     for (set, is_there) in [
@@ -113,7 +114,7 @@ fn prepare(name: &str) -> Run {
             let set = set(data);
             let (mut model, data) = (model(learner, set), batch(learner, set));
             model.learn(&data);
-            // The first prediction freezes a tree.
+            // The first prediction freezes the model.
             model.predict(&data.rows);
             Box::new(move || model.predict(&data.rows))
         }
@@ -132,7 +133,7 @@ fn prepare(name: &str) -> Run {
 struct Model {
     classifier: Box<dyn Classifier>,
     is_online: bool,
-    /// Labels wanted for each row; with 1 it is `predict` that is called.
+    /// Labels to predict for each row; `predict` is called for 1, `predict_topk` for more.
     k: usize,
 }
 
@@ -159,13 +160,13 @@ impl Model {
     }
 }
 
-// Few small trees and fixed options instead of fitted ones: valgrind is slow.
+// Few small trees, and options that would otherwise be fitted, because valgrind is slow.
 const LDSM: &str = r#"{"n_estimators": 2, "max_nodes": 31, "n_epochs": 3, "cost": 1.0,
     "n_negatives": 8}"#;
 const LDSM_TREES: &str = r#"{"n_estimators": 1, "max_nodes": 31, "scorers": "none"}"#;
 const GAMBLE: &str = r#"{"n_estimators": 1, "max_leaves": 63}"#;
 
-/// A model that has learned nothing; online learners have their defaults.
+/// Returns an untrained model. Online learners have their defaults.
 fn model(learner: &str, set: &Set) -> Model {
     let (name, params, is_online, k) = match learner {
         "ldsm" => ("ldsm", LDSM, false, 5),
@@ -187,15 +188,15 @@ fn model(learner: &str, set: &Set) -> Model {
     }
 }
 
-/// Classes that have one label more in common in label sets.
+/// Number of classes that share an additional label in label sets.
 const GROUP: usize = 8;
 
-/// Labels of label sets: the classes and their groups.
+/// Returns the number of labels of label sets: the classes and their groups.
 fn n_labels(set: &Set) -> usize {
     set.n_classes + set.n_classes.div_ceil(GROUP)
 }
 
-/// A data set of 2,000 rows. Data live as long as the process: it runs a single loop.
+/// Returns a data set of 2,000 rows. It is never freed, because the process runs only one loop.
 fn set(name: &str) -> &'static Set {
     Box::leak(Box::new(match name {
         "sparse" => Set::sparse(400, 2000, 5000),
@@ -204,7 +205,7 @@ fn set(name: &str) -> &'static Set {
     }))
 }
 
-/// The rows with one label each or, for LdSM, with that and the label of its group.
+/// Returns the rows with one label each; for LdSM, with the label and that of its group.
 fn batch(learner: &str, set: &'static Set) -> Batch<'static> {
     if !learner.starts_with("ldsm") {
         return set.batch();
@@ -213,13 +214,13 @@ fn batch(learner: &str, set: &'static Set) -> Batch<'static> {
     Batch::new(set.rows(), targets, None).expect("as many targets as rows")
 }
 
-/// The label of each row and that of its group.
+/// Returns label sets: the label of each row and that of its group.
 fn label_sets(set: &'static Set) -> LabelSets<'static> {
-    let of_row = |&label: &u32| {
+    let with_group = |&label: &u32| {
         let group = set.n_classes + label as usize / GROUP;
         [label as i32, group as i32]
     };
-    let labels: Vec<i32> = set.labels.iter().flat_map(of_row).collect();
+    let labels: Vec<i32> = set.labels.iter().flat_map(with_group).collect();
     let starts: Vec<i64> = (0..=set.n_rows as i64).map(|row| 2 * row).collect();
     let (starts, labels) = (Indices::I64(starts.leak()), Indices::I32(labels.leak()));
     LabelSets::new(starts, labels, n_labels(set)).expect("sound label sets")
@@ -248,7 +249,7 @@ fn open(path: &Path) -> Source {
     Source::open(path).expect("a file")
 }
 
-/// Reads a file of the sparse set. Only what the calling thread does is counted: parsing.
+/// Reads a file of the sparse set. Only the parser runs on the calling thread and is counted.
 fn parse(format: &str) -> Run {
     let set = set("sparse");
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -258,7 +259,7 @@ fn parse(format: &str) -> Run {
     if format == "xmc" {
         return Box::new(move || {
             let _kept = &folder;
-            black_box(load_xmc(open(&path), None, &control).expect("a sound file"));
+            black_box(load(open(&path), Xmc::new(None), &control).expect("a sound file"));
         });
     }
     let text = std::fs::read_to_string(&path).expect("text");
@@ -266,12 +267,12 @@ fn parse(format: &str) -> Run {
     std::fs::write(&path, lines).expect("a new file");
     Box::new(move || {
         let _kept = &folder;
-        let options = SvmlightOptions::default();
-        black_box(load_svmlight(open(&path), options, &control).expect("a sound file"));
+        let format = Svmlight::new(SvmlightOptions::default()).expect("sound options");
+        black_box(load(open(&path), format, &control).expect("a sound file"));
     })
 }
 
-/// The measures at 1, 3 and 5 of rankings of five labels that are often right.
+/// Computes the measures at 1, 3 and 5 of rankings of five labels that are often right.
 fn ranking_measures(by_propensity: bool) -> Run {
     let set = set("sparse");
     let mut random = Pcg64Mcg::seed_from_u64(3);
@@ -300,7 +301,7 @@ fn ranking_measures(by_propensity: bool) -> Run {
     })
 }
 
-/// Rows of ten scores.
+/// Fits the slope of a softmax to rows of ten scores.
 fn top_label_loss() -> Run {
     let mut random = Pcg64Mcg::seed_from_u64(4);
     let scores: Vec<f32> = (0..20_000)
@@ -313,6 +314,6 @@ fn top_label_loss() -> Run {
             is_right: i % 3 > 0,
             weight: 1.0,
         });
-        black_box(softmax_slope(outcomes.collect()));
+        black_box(softmax_slope(&outcomes.collect::<Vec<_>>()));
     })
 }

@@ -1,8 +1,7 @@
-//! How fast the learners learn and predict, without Python, on one thread.
+//! Times learning and prediction of the online learners, without Python, on one thread.
 //!
-//! Everything is online: one call learns all rows once, on top of a copy of a
-//! model that has seen them, so that what is timed is a model at work, not its
-//! growth from nothing. Copying is not timed.
+//! Each call learns all rows once, with a copy of a model that has already learned them. So the
+//! times are those of a grown model. Copying is not timed.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -20,7 +19,7 @@ use xmtree::Control;
 
 mod set;
 
-/// Times `partial_fit` of copies of a model that knows the rows, and `predict` with it.
+/// Times `partial_fit` of copies of a model that has learned the rows, and `predict`.
 fn time<L: Learner + Clone>(
     c: &mut Criterion,
     name: &str,
@@ -59,8 +58,8 @@ fn time<L: Learner + Clone>(
         let n_right = pairs
             .filter(|(&answer, &label)| answer == label as i32)
             .count();
-        // Speed without learning would mean nothing. (A tree that cannot choose its
-        // order gets less than half of the dense rows right, of 26 classes.)
+        // Times of a model that has not learned would be worthless. A tree of fixed order gets less
+        // than half of the dense rows right, which have 26 classes.
         assert!(5 * n_right > set.n_rows, "nothing learned");
         group.bench_function(format!("predict/{name}"), |b| {
             b.iter(|| black_box(predict()));

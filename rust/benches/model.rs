@@ -1,4 +1,4 @@
-//! How fast model files are written and read.
+//! Times writing and reading of model files.
 
 use criterion::{criterion_group, criterion_main, Criterion, Throughput};
 use xmtree::file::Bundle;

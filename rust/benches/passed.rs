@@ -1,4 +1,4 @@
-//! What rows meet on their way through learned trees: products, and cache lines of weights.
+//! Counts the products and the cache lines of weights that rows need on their paths through trees.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -9,22 +9,22 @@ use xmtree::file::Report;
 use xmtree::model::{Classifier, Query};
 use xmtree::Control;
 
-/// Rows that go through a tree together.
+/// Number of rows that descend a tree together.
 const BLOCK: usize = 2048;
 
-/// The nodes from `at` up to the root.
+/// Returns the nodes from `at` up to the root.
 fn path(parent: &[i32], at: usize) -> impl Iterator<Item = usize> + use<'_> {
     std::iter::successors(Some(at), |&node| usize::try_from(parent[node]).ok())
 }
 
-/// The labels that are scored at the ends of paths through a Recall Tree.
+/// Labels that are scored at the final nodes of a Recall Tree.
 struct Candidates {
     starts: Vec<i64>,
     labels: Vec<u32>,
 }
 
 impl Candidates {
-    fn of(tree: &Report, parent: &[i32]) -> Option<Self> {
+    fn read(tree: &Report, parent: &[i32]) -> Option<Self> {
         let starts: Vec<i64> = tree.get("candidate_starts")?;
         assert_eq!(starts.len(), parent.len() + 1);
         let labels = tree.get("candidates")?;
@@ -35,7 +35,7 @@ impl Candidates {
         &self.labels[self.starts[node] as usize..self.starts[node + 1] as usize]
     }
 
-    /// How many there are at `node`, which takes those of the nodes above where it has few.
+    /// Returns the number of candidates at `node`, which adds those of its ancestors if it has few.
     fn number(&self, parent: &[i32], node: usize) -> usize {
         let most = self.starts.windows(2).map(|ends| ends[1] - ends[0]).max();
         let all: HashSet<u32> = path(parent, node)
@@ -46,17 +46,17 @@ impl Candidates {
     }
 }
 
-/// A node that has weights: a router, or the end of a path that has candidates.
+/// A node that has weights: a router, or a final node with candidates.
 struct Node {
     depth: usize,
-    /// Weights of a column.
+    /// Number of weights of a column.
     width: usize,
-    /// Columns that there are weights for, packed as densely as can be.
+    /// Number of columns that have weights. They are assumed to be stored without gaps.
     n_columns: usize,
 }
 
 impl Node {
-    /// Cache lines of all its weights.
+    /// Returns the number of cache lines of all weights.
     fn n_lines(&self) -> usize {
         if self.width > 1 {
             self.n_columns * self.width.div_ceil(LINE)
@@ -65,7 +65,7 @@ impl Node {
         }
     }
 
-    /// Cache lines of the weights of these columns.
+    /// Returns the number of cache lines of the weights of these columns.
     fn lines(&self, columns: &HashSet<u32>) -> usize {
         let n = if self.width > 1 {
             columns.len() * self.width.div_ceil(LINE)
@@ -77,32 +77,33 @@ impl Node {
     }
 }
 
-/// By depth.
+/// Counts for the nodes of one depth.
 #[derive(Default, Clone, Copy)]
 struct Level {
-    /// Nodes that rows pass there.
+    /// Visits of nodes by rows.
     visits: usize,
-    /// Cache lines that they need, one row after the other.
+    /// Cache lines that the visits need, one row after the other.
     lines: usize,
-    /// Bytes of weights there and above.
+    /// Bytes of weights at this depth and above.
     size: usize,
 }
 
-/// What the rows of a set meet.
+/// Counts over all rows of a data set.
 #[derive(Default)]
 pub struct Passed {
     n_rows: usize,
-    /// Products by single weights, over all rows, and by several of a column side by side.
+    /// Products with single weights.
     products: usize,
+    /// Products with the contiguous weights of a column.
     wide_products: usize,
-    /// Cache lines that the blocks of rows need, each counted once a block.
+    /// Cache lines that the blocks of rows need; each is counted once for a block.
     block_lines: usize,
     levels: Vec<Level>,
 }
 
 impl Passed {
-    /// Of all trees of `model`; `arity`: weights of a router for a column.
-    pub fn of(model: &dyn Classifier, set: &Set, arity: usize) -> Self {
+    /// Counts for all trees of `model`. `arity` is the number of weights of a router for a column.
+    pub fn count(model: &dyn Classifier, set: &Set, arity: usize) -> Self {
         let (rows, control) = (set.rows(), Control::new(0));
         let leaves = model.leaves(&Query::new(&rows, 1, &control));
         let leaves = leaves.expect("trees");
@@ -115,9 +116,9 @@ impl Passed {
             let parent: Vec<i32> = tree.get("parent").expect("parents");
             let depth: Vec<u32> = tree.get("depth").expect("depths");
             let n_weights: Option<Vec<u32>> = tree.get("n_weights");
-            let candidates = Candidates::of(&tree, &parent);
+            let candidates = Candidates::read(&tree, &parent);
             let n = parent.len();
-            // What each row passes: of paths of a row that have nodes in common these once.
+            // Nodes that each row visits. Nodes that several paths of a row share count once.
             let met: Vec<BTreeSet<usize>> = leaves
                 .iter()
                 .map(|leaves| {
@@ -130,7 +131,7 @@ impl Passed {
                     met
                 })
                 .collect();
-            // Those that route, then the same ones as ends of a path.
+            // All nodes as routers, then all nodes as ends of paths.
             let routers = (0..n).map(|at| Node {
                 depth: depth[at] as usize,
                 width: arity,
@@ -197,21 +198,21 @@ impl Passed {
         }
     }
 
-    /// Nanoseconds of a row's products at least.
+    /// Returns the least time of a row's products, in nanoseconds.
     fn products(&self, ceilings: &mut Ceilings) -> f64 {
         let single = self.products as f64 * ceilings.scattered_product();
         (single + self.wide_products as f64 * ceilings.product()) / self.n_rows as f64
     }
 
-    /// Nanoseconds of a row at least, where a block of them goes through the trees together.
+    /// Returns the least time of a row in nanoseconds if blocks of rows descend together.
     pub fn together(&self, ceilings: &mut Ceilings) -> f64 {
         let size = self.levels.last().map_or(0, |last| last.size);
         let lines = self.block_lines as f64 / self.n_rows as f64 * ceilings.line(size);
         self.products(ceilings).max(lines)
     }
 
-    /// Nanoseconds of a row at least, where each goes alone: only a node's score says which comes
-    /// next.
+    /// Returns the least time of a row in nanoseconds if each row descends alone. The score of a node
+    /// decides the next node, so reads cannot overlap.
     pub fn alone(&self, ceilings: &mut Ceilings) -> f64 {
         let lines = self.levels.iter().map(|level| {
             let others = level.lines.saturating_sub(level.visits) as f64;
@@ -222,7 +223,7 @@ impl Passed {
         self.products(ceilings).max(lines)
     }
 
-    /// Products of a row, and bytes of its weights where rows go together and alone.
+    /// Returns the products of a row, and the bytes of its weights if rows descend together and alone.
     pub fn counts(&self) -> [f64; 3] {
         let alone: usize = self.levels.iter().map(|level| level.lines).sum();
         let bytes = |lines: usize| (lines * LINE * BYTES) as f64;
@@ -232,7 +233,7 @@ impl Passed {
     }
 }
 
-/// The columns of a row.
+/// Returns the columns of a row.
 fn columns_of(set: &Set, row: usize) -> HashSet<u32> {
     match entries(set, row) {
         ([], _) => (0..set.n_cols as u32).collect(),

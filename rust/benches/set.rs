@@ -1,11 +1,10 @@
-//! Data sets made for benchmarks, always the same.
+//! Generated data sets for the benchmarks, the same on every run.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use xmtree::data::{Batch, Indices, Labels, Rows, Targets, Values};
 
-/// A data set in memory: each class has columns (or a centre) of its own, and
-/// its rows are that with noise.
+/// A data set in memory. Each class has its own columns or its own center; its rows add noise.
 pub struct Set {
     pub n_classes: usize,
     pub n_rows: usize,
@@ -18,7 +17,7 @@ pub struct Set {
 }
 
 impl Set {
-    /// Many classes, few of very many features: 2/3 of a row's non-zeros are its class's.
+    /// Sparse rows of many classes and columns. 2/3 of a row's non-zeros are columns of its class.
     pub fn sparse(n_classes: usize, n_rows: usize, n_cols: usize) -> Self {
         const NNZ: usize = 30;
         let mut random = Pcg64Mcg::seed_from_u64(1);
@@ -53,19 +52,19 @@ impl Set {
         set
     }
 
-    /// Few classes, few features, all of them present.
+    /// Dense rows of few classes and columns.
     pub fn dense(n_rows: usize) -> Self {
         let (n_classes, n_cols) = (26, 16);
         let mut random = Pcg64Mcg::seed_from_u64(2);
-        let centres: Vec<f32> = (0..n_classes * n_cols)
+        let centers: Vec<f32> = (0..n_classes * n_cols)
             .map(|_| random.random_range(-1.0..1.0f32))
             .collect();
         let mut set = Self::empty(n_classes, n_rows, n_cols);
         for _ in 0..n_rows {
             let label = random.random_range(0..n_classes);
-            let centre = &centres[label * n_cols..(label + 1) * n_cols];
+            let center = &centers[label * n_cols..(label + 1) * n_cols];
             set.values
-                .extend(centre.iter().map(|c| c + random.random_range(-1.0..1.0f32)));
+                .extend(center.iter().map(|c| c + random.random_range(-1.0..1.0f32)));
             set.labels.push(label as u32);
         }
         set

@@ -287,7 +287,7 @@ class _LabelIndex:
             number = order[row, 1:][repeated[row]][0]
             label = ranking[row][numbers[row] == number].tolist()[0]
             raise ValueError(
-                f"row {row} of y_pred: label {label!r} stands there twice; "
+                f"row {row} of y_pred: label {label!r} occurs twice; "
                 "a ranking names each label once"
             )
         return numbers

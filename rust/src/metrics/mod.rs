@@ -1,8 +1,8 @@
-//! Measures for rankings of very many labels, by the definitions of the Extreme
-//! Classification Repository and the program it publishes.
+//! Ranking measures for very many labels, as the Extreme Classification Repository and its program
+//! define them; calibration of scores.
 //!
-//! For a row with the true labels Y and the ranking l_1, l_2, ..., with
-//! d_r = 1 / log2(r + 1) and I(k) = d_1 + ... + d_k:
+//! For a row with the true labels Y and the ranking l_1, l_2, ..., with d_r = 1 / log2(r + 1) and
+//! I(k) = d_1 + ... + d_k:
 //!
 //! ```text
 //! P@k      =  |hits among the first k| / k
@@ -10,9 +10,9 @@
 //! nDCG@k   =  sum of d_r over the hits r <= k  /  I(min(k, |Y|))
 //! ```
 //!
-//! each averaged over the rows. The propensity-scored measures weigh a hit by the
-//! inverse propensity of its label and are divided by what the best ranking, true
-//! labels by falling weight, would have gained over all rows:
+//! Each is averaged over the rows. The propensity-scored measures weight a hit by the inverse
+//! propensity of its label. They are divided by the gain of the ideal ranking, the true labels in
+//! descending order of weight:
 //!
 //! ```text
 //! PSP@k    =  sum over rows of gained  /  sum over rows of ideal,
@@ -20,8 +20,8 @@
 //! PSnDCG@k =  the same, each w times its d_r, each row divided by I(min(k, |Y|))
 //! ```
 //!
-//! One pass over the rows gives all of them. Cost per row: k look-ups among |Y|
-//! labels; for rankings by score one look at each score; for propensities a sort of Y.
+//! One pass over the rows computes all measures. A row costs k look-ups among |Y| labels, a pass
+//! over its scores if it is ranked by score, and with propensities a sort of Y.
 
 mod calibration;
 mod ranking;

@@ -1,10 +1,10 @@
-//! Predictions: labels best first, or scores to be ranked. Borrowed.
+//! Borrowed predictions: ranked labels, or scores to rank them by.
 
 use crate::data::{check_structure, Indices, Values};
 use crate::error::{Error, Result};
 use crate::model::TopK;
 
-/// Stands in a ranking where there is no label.
+/// The entry of a ranking that is no label.
 const NO_LABEL: i64 = -1;
 
 /// A ranking of labels for each row.
@@ -12,7 +12,7 @@ const NO_LABEL: i64 = -1;
 pub struct Ranking<'a> {
     form: Form<'a>,
     pub(super) n_rows: usize,
-    /// How far a ranking can go.
+    /// Greatest length of a ranking.
     pub(super) width: usize,
 }
 
@@ -24,18 +24,17 @@ enum Form<'a> {
     Sparse(Indices<'a>, Indices<'a>, Values<'a>),
 }
 
-/// The ranking of one row, and the memory it is made in.
+/// The ranking of one row, with buffers that are reused for the next row.
 #[derive(Debug, Default)]
 pub(super) struct Ranked {
-    /// Labels, best first; negative ones are none.
+    /// Labels, best first; negative entries are no labels.
     pub labels: Vec<i64>,
     sorted: Vec<i64>,
 }
 
 impl<'a> Ranking<'a> {
-    /// Labels best first, `width` of them in each of `n_rows` rows, -1 for none. With
-    /// `bound` all others must be from 0 to below it; without, all negative numbers
-    /// stand for none.
+    /// A ranking of labels, best first, `width` in each of `n_rows` rows; -1 is no label. With
+    /// `bound`, all others must be in `0..bound`; without it, any negative number is no label.
     pub fn labels(
         labels: Indices<'a>,
         n_rows: usize,
@@ -50,7 +49,7 @@ impl<'a> Ranking<'a> {
                 let label = labels.raw(at);
                 return Err(Error::data(format!(
                     "row {}, column {} of y_pred: label {label} is outside 0..{bound}, \
-                     the columns of y_true (-1 stands for none)",
+                     the columns of y_true (-1 is no label)",
                     at / width,
                     at % width
                 )));
@@ -59,12 +58,12 @@ impl<'a> Ranking<'a> {
         Ok(ranking)
     }
 
-    /// The scores of all labels, row by row. Minus infinity: not predicted.
+    /// A ranking by the scores of all labels, row by row. Minus infinity is not predicted.
     pub fn dense(scores: Values<'a>, n_rows: usize, width: usize) -> Result<Self> {
         Self::new(Form::Dense(scores), n_rows, width)
     }
 
-    /// The scores of some labels in CSR form; the others are not predicted.
+    /// A ranking by the scores of some labels in CSR form; the others are not predicted.
     pub fn sparse(
         starts: Indices<'a>,
         columns: Indices<'a>,
@@ -100,7 +99,7 @@ impl<'a> Ranking<'a> {
         Ok(ranking)
     }
 
-    /// Number of values held, a measure of the work that ranking is.
+    /// Number of labels or scores, by which the cost of ranking is estimated.
     pub fn n_values(&self) -> usize {
         match self.form {
             Form::Labels(labels) => labels.len(),
@@ -108,8 +107,8 @@ impl<'a> Ranking<'a> {
         }
     }
 
-    /// Puts the `k` best labels of `row` into `into`, equal scores in the order of the
-    /// labels. There are fewer where fewer are predicted.
+    /// Writes the `k` best labels of `row` into `into`, or fewer if fewer are predicted. Labels of
+    /// equal score are in ascending order.
     pub(super) fn read(&self, row: usize, k: usize, into: &mut Ranked) -> Result<()> {
         into.labels.clear();
         match self.form {
@@ -140,14 +139,14 @@ impl Ranked {
         let repeated = pairs.find(|pair| pair[0] == pair[1] && pair[0] >= 0);
         repeated.map_or(Ok(()), |pair| {
             Err(Error::data(format!(
-                "row {row} of y_pred: label {} stands there twice; a ranking names each \
-                 label once (if these are scores, pass floats)",
+                "row {row} of y_pred: label {} occurs twice; a ranking has each label once (if \
+                 these are scores, pass floats)",
                 pair[0]
             )))
         })
     }
 
-    /// Ranks `scores`, of which `label` gives the labels, increasing.
+    /// Ranks labels by `scores`. `label` returns the label of a place; labels are ascending.
     fn rank(
         &mut self,
         scores: impl Iterator<Item = f64>,

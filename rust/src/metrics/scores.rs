@@ -1,9 +1,8 @@
-//! Propensities of labels, and sums over rows, from which the measures follow.
+//! Propensities of labels, and the sums over rows that the measures are computed from.
 //!
-//! A propensity is how likely it is that a label which is true was also written down: rare labels
-//! are missed more often, so that a hit on one is worth more (H. Jain, Y. Prabhu, M. Varma, *Extreme
-//! Multi-label Loss Functions for Recommendation, Tagging, Ranking & Other Missing Label Applications*,
-//! KDD 2016).
+//! A propensity is the probability that a true label is in the data. Rare labels are missing more
+//! often, so a hit on one counts more (H. Jain, Y. Prabhu, M. Varma, *Extreme Multi-label Loss
+//! Functions for Recommendation, Tagging, Ranking & Other Missing Label Applications*, KDD 2016).
 
 use super::ranking::Ranked;
 use super::Ranking;
@@ -11,10 +10,10 @@ use crate::control::Control;
 use crate::data::LabelSets;
 use crate::error::{Error, Result};
 
-/// p_l = 1 / (1 + C (N_l + b)^-a) with C = (ln N - 1)(b + 1)^a, where N is the number
-/// of training rows and `counts` holds N_l, how many of them carry label l.
+/// Returns p_l = 1 / (1 + C (N_l + b)^-a) with C = (ln N - 1)(b + 1)^a for each label l. N is the
+/// number of training rows, and `counts` holds N_l, the number of rows with label l.
 ///
-/// C is not let below 0, which it would be for N < 3: a propensity is at most 1.
+/// C is raised to 0 if it is negative, which happens for N < 3: a propensity is at most 1.
 pub fn propensities(counts: &[i64], n_rows: usize, a: f64, b: f64) -> Result<Vec<f64>> {
     if !(a.is_finite() && a >= 0.0) {
         return Err(Error::parameter("a", a, "a finite number of at least 0"));
@@ -35,7 +34,7 @@ pub fn propensities(counts: &[i64], n_rows: usize, a: f64, b: f64) -> Result<Vec
     if factor == 0.0 {
         return Ok(vec![1.0; counts.len()]);
     }
-    // The power of a quotient, as powers of its two parts may overflow.
+    // A power of the quotient, because powers of its two parts may overflow.
     let propensity = |&n: &i64| 1.0 / (1.0 + factor * ((b + 1.0) / (n as f64 + b)).powf(a));
     let found: Vec<f64> = counts.iter().map(propensity).collect();
     if found.contains(&0.0) {
@@ -48,7 +47,7 @@ pub fn propensities(counts: &[i64], n_rows: usize, a: f64, b: f64) -> Result<Vec
     Ok(found)
 }
 
-/// What a hit on each label is worth: its inverse propensity.
+/// Weights of hits: the inverse propensities of the labels.
 #[derive(Debug, Clone)]
 pub struct Weights {
     known: Vec<f64>,
@@ -56,10 +55,10 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// From the propensities of the labels 0, 1, ..., and that of all labels beyond,
-    /// if there may be any.
+    /// Weights from the propensities of the labels 0, 1, ... `unseen` is the propensity of all
+    /// further labels; `None` refuses them.
     pub fn new(propensities: &[f64], unseen: Option<f64>) -> Result<Self> {
-        // NaN fails the comparisons, too.
+        // The comparisons are false for NaN too.
         let sound = |p: f64| p > 0.0 && p <= 1.0 && (1.0 / p).is_finite();
         let allowed = "above 0 and at most 1 (not inverse propensities)";
         if let Some(label) = propensities.iter().position(|&p| !sound(p)) {
@@ -75,7 +74,7 @@ impl Weights {
         })
     }
 
-    /// The weight of `label`, which `row` carries.
+    /// Returns the weight of `label`, a true label of `row`.
     #[inline]
     fn get(&self, label: i64, row: usize) -> Result<f64> {
         let weight = self.known.get(label as usize).copied().or(self.unseen);
@@ -88,7 +87,7 @@ impl Weights {
     }
 }
 
-/// Every measure at every cut, in the order of the cuts.
+/// Every measure at every cut k, in the order of the cuts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measures {
     /// P@k.
@@ -97,22 +96,22 @@ pub struct Measures {
     pub ndcg: Vec<f64>,
     /// recall@k.
     pub recall: Vec<f64>,
-    /// PSP@k, where there are propensities.
+    /// PSP@k, if there are propensities.
     pub psp: Option<Vec<f64>>,
-    /// PSnDCG@k, likewise.
+    /// PSnDCG@k, if there are propensities.
     pub psndcg: Option<Vec<f64>>,
 }
 
-/// Takes in batches of rows and reports the measures over all of them.
+/// Computes the measures over all rows of any number of batches.
 #[derive(Debug, Clone)]
 pub struct Scores {
-    /// The k of each measure, increasing.
+    /// Values of k, in ascending order.
     cuts: Vec<usize>,
     weights: Option<Weights>,
     skip_empty: bool,
     n_rows: u64,
     n_empty: u64,
-    /// One per cut.
+    /// Sums for each cut.
     sums: Vec<Sums>,
 }
 
@@ -122,18 +121,18 @@ struct Sums {
     hits: f64,
     ndcg: f64,
     recall: f64,
-    /// Sum of the weights of the hits, and of the best ranking.
+    /// Sums of the weights of the hits, and of the ideal ranking.
     won: f64,
     most: f64,
-    /// The same, discounted by rank.
+    /// Both sums, discounted by rank.
     won_dcg: f64,
     most_dcg: f64,
 }
 
 impl Scores {
-    /// For the measures at `cuts`, increasing numbers of at least 1; those that are
-    /// scored by propensity only with `weights`. Rows without true labels score 0, as in
-    /// the Repository's program, or with `skip_empty` are left out.
+    /// Sums for the measures at `cuts`, ascending numbers of at least 1. Propensity-scored measures
+    /// need `weights`. Rows without true labels score 0, as in the Repository's program;
+    /// `skip_empty` leaves them out.
     pub fn new(cuts: &[usize], weights: Option<Weights>, skip_empty: bool) -> Result<Self> {
         let increasing = cuts.windows(2).all(|pair| pair[0] < pair[1]);
         if cuts.first().is_none_or(|&k| k == 0) || !increasing {
@@ -150,8 +149,8 @@ impl Scores {
         })
     }
 
-    /// Takes in a batch: the true labels of each row and its ranking. A batch that is
-    /// refused, or interrupted, changes nothing.
+    /// Adds a batch: the true labels of each row and its ranking. A batch that is refused or
+    /// interrupted changes nothing.
     pub fn add(
         &mut self,
         truth: &LabelSets<'_>,
@@ -186,27 +185,25 @@ impl Scores {
                 n_empty += 1;
                 continue;
             }
-            row.find_hits(&labels);
+            row.compare(&labels, self.weights.as_ref(), number)?;
             let n = labels.len();
-            let ideal = |at: usize| discounts.ideal[self.cuts[at].min(n)];
-            let hits = row.hits.iter().map(|&rank| (rank, 1.0));
-            discounts.add_up(&self.cuts, hits, |at, hits, dcg| {
-                sums[at].hits += hits;
-                sums[at].recall += hits / n as f64;
-                sums[at].ndcg += dcg / ideal(at);
-            });
-            if let Some(weights) = &self.weights {
-                row.weigh(weights, &labels, number)?;
-                let won = row.hits.iter().copied().zip(row.won.iter().copied());
-                discounts.add_up(&self.cuts, won, |at, won, dcg| {
-                    sums[at].won += won;
-                    sums[at].won_dcg += dcg / ideal(at);
-                });
-                let most = row.most.iter().copied().enumerate();
-                discounts.add_up(&self.cuts, most, |at, most, dcg| {
-                    sums[at].most += most;
-                    sums[at].most_dcg += dcg / ideal(at);
-                });
+            row.weights.sort_unstable_by(|a, b| b.total_cmp(a));
+            for (sums, &k) in sums.iter_mut().zip(&self.cuts) {
+                let ideal = discounts.ideal[k.min(n)];
+                let hits = row.hits.iter().take_while(|hit| hit.rank < k);
+                let (found, dcg) = discounts.sum(hits.clone().map(|hit| (hit.rank, 1.0)));
+                sums.hits += found;
+                sums.recall += found / n as f64;
+                sums.ndcg += dcg / ideal;
+                if self.weights.is_some() {
+                    let (won, dcg) = discounts.sum(hits.map(|hit| (hit.rank, hit.weight)));
+                    sums.won += won;
+                    sums.won_dcg += dcg / ideal;
+                    let best = row.weights.iter().copied().take(k).enumerate();
+                    let (most, dcg) = discounts.sum(best);
+                    sums.most += most;
+                    sums.most_dcg += dcg / ideal;
+                }
             }
         }
         self.sums = sums;
@@ -215,7 +212,7 @@ impl Scores {
         Ok(())
     }
 
-    /// The measures over all rows so far.
+    /// Returns the measures over all rows so far.
     pub fn measures(&self) -> Result<Measures> {
         if self.n_rows == 0 {
             return Err(Error::data(
@@ -233,7 +230,7 @@ impl Scores {
             let cuts = self.cuts.iter().zip(&self.sums);
             cuts.map(|(&k, sums)| value(k, sums)).collect()
         };
-        // Without a label there is nothing to be won, and nothing is.
+        // Both sums are 0 if no row has a label.
         let share = |won: f64, most: f64| if most > 0.0 { won / most } else { 0.0 };
         let weighted =
             |value: &dyn Fn(usize, &Sums) -> f64| self.weights.as_ref().map(|_| each(value));
@@ -264,57 +261,47 @@ impl Discounts {
         Self { at, ideal }
     }
 
-    /// Calls `visit` with the number of each of the `cuts` and the sum of the `gains`, each with
-    /// its rank, that lie before it, as they are and discounted.
-    fn add_up(
-        &self,
-        cuts: &[usize],
-        gains: impl Iterator<Item = (usize, f64)>,
-        mut visit: impl FnMut(usize, f64, f64),
-    ) {
-        let (mut gains, mut sum, mut discounted) = (gains.peekable(), 0.0, 0.0);
-        for (at, &k) in cuts.iter().enumerate() {
-            while let Some((rank, gain)) = gains.next_if(|&(rank, _)| rank < k) {
-                sum += gain;
-                discounted += gain * self.at[rank];
-            }
-            visit(at, sum, discounted);
-        }
+    /// Returns the sum of gains and the sum discounted by rank. `gains` holds pairs of a rank and a
+    /// gain.
+    fn sum(&self, gains: impl Iterator<Item = (usize, f64)>) -> (f64, f64) {
+        gains.fold((0.0, 0.0), |(sum, discounted), (rank, gain)| {
+            (sum + gain, discounted + gain * self.at[rank])
+        })
     }
 }
 
-/// What is worked out for a row; kept from row to row for its memory.
+/// A predicted label that is true.
+struct Hit {
+    /// Rank from 0.
+    rank: usize,
+    /// Inverse propensity; 1 without propensities.
+    weight: f64,
+}
+
+/// The ranking and the hits of one row, with buffers that are reused for the next row.
 #[derive(Default)]
 struct Row {
     ranked: Ranked,
-    /// Ranks of the hits, from 0, increasing.
-    hits: Vec<usize>,
-    /// Weight of each hit.
-    won: Vec<f64>,
-    /// Weights of the true labels, falling.
-    most: Vec<f64>,
+    /// Hits in ascending order of rank.
+    hits: Vec<Hit>,
+    /// Weights of the true labels, in the order of the labels; 1 without propensities.
+    weights: Vec<f64>,
 }
 
 impl Row {
-    fn find_hits(&mut self, truth: &[i64]) {
-        let is_hit = |label: &i64| truth.binary_search(label).is_ok();
-        let ranks = self.ranked.labels.iter().enumerate();
-        self.hits.clear();
-        self.hits
-            .extend(ranks.filter_map(|(rank, label)| is_hit(label).then_some(rank)));
-    }
-
-    fn weigh(&mut self, weights: &Weights, truth: &[i64], number: usize) -> Result<()> {
-        self.most.clear();
+    /// Finds the hits of the ranking among the true labels of row `number`.
+    fn compare(&mut self, truth: &[i64], weights: Option<&Weights>, number: usize) -> Result<()> {
+        self.weights.clear();
         for &label in truth {
-            self.most.push(weights.get(label, number)?);
+            self.weights
+                .push(weights.map_or(Ok(1.0), |known| known.get(label, number))?);
         }
-        self.most.sort_unstable_by(|a, b| b.total_cmp(a));
-        self.won.clear();
-        for &rank in &self.hits {
-            self.won
-                .push(weights.get(self.ranked.labels[rank], number)?);
-        }
+        let weight = |label| truth.binary_search(label).ok().map(|at| self.weights[at]);
+        let ranks = self.ranked.labels.iter().enumerate();
+        let hits =
+            ranks.filter_map(|(rank, label)| weight(label).map(|weight| Hit { rank, weight }));
+        self.hits.clear();
+        self.hits.extend(hits);
         Ok(())
     }
 }

@@ -1,31 +1,31 @@
-//! How the labels of a row, of which one is right, share its probability.
+//! The map from the scores of a row's labels to their probabilities, where one label is right.
 //!
-//! The softmax of `slope * logit` over the best labels and, as one more term, `rest`, which all
-//! labels share alike: in a softmax over all labels the many far below the best would outweigh it.
-//! Then the logit of the best label's probability goes through a line, and the others share what
-//! it leaves.
+//! It is the softmax of `slope * logit` over the best labels and one more term, `rest`, which all
+//! labels share equally. In a softmax over all labels the many labels far below the best one would
+//! outweigh it. The logit of the best label's share then goes through a line, and the other labels
+//! share the remaining probability.
 //!
 //! Both steps are fitted to the log loss of "the best label is right" (top-label calibration: C.
-//! Gupta, A. Ramdas, ICLR 2022) and not to that of the true label: a tree gives most labels no
-//! score at all, and the few rows of such a label would decide.
+//! Gupta, A. Ramdas, ICLR 2022), not to that of the true label: a tree gives most labels no score at
+//! all, and the few rows of such a label would decide.
 
 use serde::{Deserialize, Serialize};
 
-use super::calibration::{fit_logistic, targets, Line, Outcome, Target};
+use super::calibration::{fit_logistic, Line, Outcome};
 
-/// The map from logits to shares.
+/// The map from logits to probabilities.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Shares {
     /// Factor of the logits.
     pub slope: f64,
-    /// Logit, times the slope, of what all labels share.
+    /// Logit, already scaled, of the part that all labels share.
     pub rest: f64,
-    /// From the logit of the best label's share to its probability.
+    /// Map from the logit of the best label's share to its probability.
     pub top: Line,
 }
 
 impl Default for Shares {
-    /// A softmax.
+    /// The softmax.
     fn default() -> Self {
         Self {
             slope: 1.0,
@@ -35,26 +35,26 @@ impl Default for Shares {
     }
 }
 
-/// Best labels of a row that share its probability.
+/// Number of the best labels of a row that the softmax includes.
 pub const N_SHARING: usize = 20;
-/// Of them those whose spread the slope is first guessed from.
+/// Number of the best labels whose standard deviation gives the first slope of the search.
 const N_SPREAD: usize = 5;
-/// Logits of a best label's share are read as at most this.
+/// Bound of the logits that the line is fitted to.
 const MAX_LOGIT: f64 = 20.7;
 
-/// What the scores of a learner are.
+/// Meaning of a learner's scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// Numbers whose differences are logits.
+    /// Logits, up to a constant for the row.
     Logit,
-    /// Shares of one: their logarithms are logits.
+    /// Shares of 1; their logarithms are logits.
     Share,
-    /// Probabilities, each of its own label.
+    /// Independent probabilities of the labels.
     Probability,
 }
 
 impl Scale {
-    /// The logit of a score; minus infinity where there is none.
+    /// Returns the logit of a score, which is minus infinity for a label without a score.
     #[inline]
     fn logit(self, score: f32) -> f64 {
         let score = f64::from(score);
@@ -66,24 +66,25 @@ impl Scale {
     }
 }
 
-/// The logit of a probability below 1.
+/// Returns the logit of a probability below 1.
 fn logit(probability: f64) -> f64 {
     probability.ln() - (-probability).ln_1p()
 }
 
-/// The scores of some best labels of each row, falling and minus infinity where there is none.
+/// The scores of the best labels of each row, in descending order. Minus infinity fills up rows that
+/// have fewer labels.
 #[derive(Debug, Clone, Copy)]
 pub struct RankedScores<'a> {
-    /// Those of one row after the other.
+    /// Scores of all rows, row by row.
     pub scores: &'a [f32],
-    /// Scores of a row.
+    /// Number of scores of a row.
     pub width: usize,
-    /// What they are.
+    /// Meaning of the scores.
     pub scale: Scale,
 }
 
 impl RankedScores<'_> {
-    /// The logits of each row, [`N_SHARING`] at most.
+    /// Returns the logits of each row, at most [`N_SHARING`].
     fn logits(&self) -> impl Iterator<Item = Vec<f64>> + Clone + '_ {
         let rows = self.scores.chunks_exact(self.width.max(1));
         rows.map(|row| {
@@ -94,7 +95,7 @@ impl RankedScores<'_> {
 }
 
 impl Shares {
-    /// Fits the map by whether the best label of each row is right. None without rows that have a
+    /// Fits the map to rows whose best label is right or wrong. Returns `None` if no row has both a
     /// score and a weight.
     pub fn fit(
         ranked: RankedScores<'_>,
@@ -111,7 +112,7 @@ impl Shares {
             is_right,
             weight,
         });
-        let rows = targets(known.collect());
+        let rows: Vec<Outcome<Vec<f64>>> = known.collect();
         if rows.is_empty() || n_classes < 2 {
             return None;
         }
@@ -120,38 +121,26 @@ impl Shares {
         best.sort_unstable_by(f64::total_cmp);
         let start = [-spread.ln(), best[best.len() / 2] / spread - 2.0];
         let n_classes = n_classes as f64;
-        let [log_slope, rest] =
-            fit_logistic(start, &rows, |point, row| top_logit(point, row, n_classes));
-        let mut tops: Vec<Target<f64>> = Vec::new();
-        for row in rows {
-            let (top, _) = top_logit([log_slope, rest], &row.row, n_classes);
-            tops.push(Target {
-                row: top.clamp(-MAX_LOGIT, MAX_LOGIT),
-                probability: row.probability,
-                weight: row.weight,
-            });
-        }
-        let [log_top_slope, intercept] = fit_logistic([0.0, 0.0], &tops, |point, row| {
-            let slanted = point[0].exp() * row;
-            (slanted + point[1], [slanted, 1.0])
+        let found = fit_logistic(start, &rows, |point, row| top_logit(point, row, n_classes));
+        let tops = rows.iter().map(|row| Outcome {
+            row: (top_logit(found, &row.row, n_classes).0).clamp(-MAX_LOGIT, MAX_LOGIT),
+            is_right: row.is_right,
+            weight: row.weight,
         });
         Some(Self {
-            slope: log_slope.exp(),
-            rest,
-            top: Line {
-                slope: log_top_slope.exp(),
-                intercept,
-            },
+            slope: found[0].exp(),
+            rest: found[1],
+            top: Line::fit_standardized(&tops.collect::<Vec<_>>(), 0.0, 1.0),
         })
     }
 
-    /// Makes the falling `scores` of a row probabilities; of its other labels each has an even
-    /// part of what these leave of 1. Takes O(labels).
+    /// Replaces the `scores` of a row, in descending order, by probabilities. Labels without a score
+    /// share the rest of 1 equally. Takes O(scores).
     pub fn apply(self, scale: Scale, n_classes: usize, scores: &mut [f32]) {
         let Some(&first) = scores.first() else { return };
         let (n_classes, second) = (n_classes as f64, scores.get(1).copied());
         let scaled = |score: f32| self.slope * scale.logit(score);
-        // Labels as good as the one behind the best share what all share.
+        // Labels that are no better than the first one beyond the best have no term of their own.
         let bar = scores
             .get(N_SHARING)
             .map_or(f64::NEG_INFINITY, |&s| scaled(s));
@@ -168,11 +157,11 @@ impl Shares {
         let rest = (self.rest - peak).exp();
         let total = rest + best.iter().map(|&score| power(score)).sum::<f64>();
         let share = |score: f32| (power(score) + rest / n_classes) / total;
-        let of_first = share(first);
-        let line = logit(of_first.clamp(1e-9, 1.0 - 1e-9));
+        let first_share = share(first);
+        let line = logit(first_share.clamp(1e-9, 1.0 - 1e-9));
         let top = self.top.probability(line).max(1.0 / n_classes);
-        let factor = (1.0 - top) / (1.0 - of_first).max(1e-12);
-        // No label has more than the best: what is above it is shared by all labels.
+        let factor = (1.0 - top) / (1.0 - first_share).max(1e-12);
+        // No label may exceed the best one; the excess goes to all labels.
         let others = scores[1..].iter().map(|&score| share(score) * factor);
         let excess: f64 = others.map(|share| (share - top).max(0.0)).sum();
         let part = excess / (n_classes * top - 1.0 + excess).max(1e-12);
@@ -181,19 +170,19 @@ impl Shares {
             *score = (share + part * (top - share)) as f32;
         }
         scores[0] = top as f32;
-        // The predicted label has the largest probability, whatever rounding makes of it.
+        // Rounding must not make another label as probable as the predicted one.
         if second.is_some_and(|second| first > second) {
             scores[0] = scores[0].max(scores[1].next_up());
         }
     }
 
-    /// Whether the numbers can be a map's, as those of a file may not.
+    /// True if the parameters are valid; a file may hold any numbers.
     pub fn is_sound(&self) -> bool {
         self.slope.is_finite() && self.slope > 0.0 && self.rest.is_finite() && self.top.is_sound()
     }
 }
 
-/// The softmax of a row's scores; 0 where a row has none.
+/// Replaces the scores of a row by their softmax, or by 0 if no label has a score.
 pub fn softmax(scale: Scale, scores: &mut [f32]) {
     let logits = scores.iter().map(|&score| scale.logit(score));
     let peak = logits.fold(f64::NEG_INFINITY, f64::max);
@@ -207,31 +196,32 @@ pub fn softmax(scale: Scale, scores: &mut [f32]) {
     }
 }
 
-/// Writes the probabilities of the labels `codes`, minus 1 where there is none, into those of `all`
-/// labels. With `has_one` each row has one label: what is left of 1 goes to the labels of
-/// probability 0, all alike.
-pub fn spread_over_labels(codes: &[i32], chances: &[f32], has_one: bool, all: &mut [f32]) {
+/// Writes the probabilities of the labels `codes` into `all`, the probabilities of all labels. A
+/// negative code is no label. With `has_one`, each row has exactly one label, and the labels of
+/// probability 0 share the rest of 1 equally.
+pub fn spread_over_labels(codes: &[i32], probabilities: &[f32], has_one: bool, all: &mut [f32]) {
     all.fill(0.0);
     let mut left = 1.0;
-    for (&code, &chance) in codes.iter().zip(chances) {
-        if let Some(of_label) = usize::try_from(code)
-            .ok()
-            .and_then(|code| all.get_mut(code))
-        {
-            *of_label = chance;
-            left -= f64::from(chance);
+    for (&code, &probability) in codes.iter().zip(probabilities) {
+        let place = usize::try_from(code).ok();
+        if let Some(place) = place.and_then(|place| all.get_mut(place)) {
+            *place = probability;
+            left -= f64::from(probability);
         }
     }
     if has_one && left > 0.0 {
-        let n_without = all.iter().filter(|&&chance| chance == 0.0).count();
+        let n_without = all
+            .iter()
+            .filter(|&&probability| probability == 0.0)
+            .count();
         let part = (left / n_without.max(1) as f64) as f32;
-        let without = all.iter_mut().filter(|chance| **chance == 0.0);
-        without.for_each(|chance| *chance = part);
+        let without = all.iter_mut().filter(|probability| **probability == 0.0);
+        without.for_each(|probability| *probability = part);
     }
 }
 
-/// The standard deviation of the first logits of all rows, 1 where it is 0.
-fn spread(rows: &[Target<Vec<f64>>]) -> f64 {
+/// Returns the standard deviation of the first logits of all rows, or 1 if it is 0.
+fn spread(rows: &[Outcome<Vec<f64>>]) -> f64 {
     let first = rows.iter().flat_map(|row| row.row.iter().take(N_SPREAD));
     let first = first.filter(|logit| logit.is_finite());
     let (mut n, mut mean, mut squares) = (0.0, 0.0, 0.0);
@@ -249,8 +239,8 @@ fn spread(rows: &[Target<Vec<f64>>]) -> f64 {
     }
 }
 
-/// The logit of the best label's share, for the logarithm of the slope and the rest, and its
-/// derivatives by these.
+/// Returns the logit of the best label's share, and its derivatives by the logarithm of the slope and
+/// by the rest.
 fn top_logit([log_slope, rest]: [f64; 2], logits: &[f64], n_classes: f64) -> (f64, [f64; 2]) {
     let slope = log_slope.exp();
     let first = slope * logits[0];
@@ -277,14 +267,14 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_pcg::Pcg64Mcg;
 
-    /// The best label's probability.
+    /// Returns the probability of the best label.
     fn top(shares: Shares, logits: &[f32], n_classes: f64) -> f64 {
-        let mut chances = logits.to_vec();
-        shares.apply(Scale::Logit, n_classes as usize, &mut chances);
-        chances[0].into()
+        let mut probabilities = logits.to_vec();
+        shares.apply(Scale::Logit, n_classes as usize, &mut probabilities);
+        probabilities[0].into()
     }
 
-    /// The map of rows of [`N_SHARING`] logits, all of one weight.
+    /// Fits the map to rows of [`N_SHARING`] logits, all of the same weight.
     fn fitted(logits: &[f32], is_right: &[bool], n_classes: usize) -> Option<Shares> {
         let ranked = RankedScores {
             scores: logits,
@@ -295,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_map_is_found() {
+    fn finds_the_map_that_outcomes_are_drawn_with() {
         for (slope, rest, top_slope, intercept) in [
             (1.0, -3.0, 1.0, 0.0),
             (0.3, -1.0, 1.3, 0.5),
@@ -329,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_rows_do_not_make_it_sure() {
+    fn few_rows_give_no_extreme_probabilities() {
         let mut row = [f32::NEG_INFINITY; N_SHARING];
         row[0] = 1.0;
         for (second, n_right) in [(0.0, 10), (1.0, 10), (f32::NEG_INFINITY, 10), (0.0, 0)] {
@@ -337,14 +327,14 @@ mod tests {
             let is_right: Vec<bool> = (0..10).map(|i| i < n_right).collect();
             let found = fitted(&row.repeat(10), &is_right, 5).unwrap();
             assert!(found.is_sound(), "{found:?}");
-            // No best label has less than an even part.
+            // The best label has at least the probability 1 / n_classes.
             let wanted = ((f64::from(n_right) + 1.0) / 12.0).max(0.2);
             assert!((top(found, &row, 5.0) - wanted).abs() < 0.02, "{found:?}");
         }
     }
 
     #[test]
-    fn without_rows_there_is_none() {
+    fn no_rows_give_no_map() {
         assert_eq!(fitted(&[], &[], 5), None);
         assert_eq!(fitted(&[f32::NEG_INFINITY; N_SHARING], &[false], 5), None);
         let ranked = RankedScores {
@@ -356,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn probabilities_are_those_of_all_labels() {
+    fn probabilities_of_all_labels_add_up_to_one() {
         let map = Shares {
             slope: 2.0,
             rest: 0.5,
@@ -370,7 +360,7 @@ mod tests {
             let mut scores: Vec<f32> = (0..n_classes).map(|_| random.random()).collect();
             scores.sort_unstable_by(|a, b| b.total_cmp(a));
             map.apply(Scale::Logit, n_classes, &mut scores);
-            let total: f64 = scores.iter().map(|&chance| f64::from(chance)).sum();
+            let total: f64 = scores.iter().map(|&score| f64::from(score)).sum();
             assert!((total - 1.0).abs() < 1e-5, "{total}");
             assert!(scores.is_sorted_by(|a, b| a >= b));
             assert!(scores[0] > scores[1]);
@@ -378,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_without_a_score_share_what_is_left() {
+    fn labels_without_a_score_share_the_rest() {
         let mut all = [9.0; 4];
         spread_over_labels(&[2, -1, 0], &[0.5, 0.7, 0.1], true, &mut all);
         assert_eq!(all, [0.1, 0.2, 0.5, 0.2]);

@@ -1,4 +1,4 @@
-//! Cases worked out by hand, and the measures against a slow and obvious version.
+//! Cases computed by hand, and a comparison of the measures with a slow and obvious version.
 
 use proptest::prelude::*;
 
@@ -66,7 +66,7 @@ fn plain_measures_by_hand() {
     let ndcg = ((1.0 + three) / (1.0 + two) + two) / 3.0;
     assert!(close(&found.ndcg, &[1.0 / 3.0, ndcg]));
     assert_eq!((found.psp, found.psndcg), (None, None));
-    // Without the row that has no labels all is half as much again.
+    // Two of the three rows remain, so every mean is 1.5 times as large.
     let found = measures(&truth, &labels(&best, 3), &[3], None, true).unwrap();
     assert!(close(&found.precision, &[0.5]));
     assert!(close(&found.ndcg, &[ndcg * 1.5]));
@@ -87,7 +87,7 @@ fn propensity_scored_measures_by_hand() {
         false,
     )
     .unwrap();
-    // Row 0 wins 2 of 4 + 2, row 1 wins 1 of 1.
+    // Row 0 gains 2 of 4 + 2, row 1 gains 1 of 1.
     assert!(close(&found.psp.unwrap(), &[3.0 / 5.0, 3.0 / 7.0]));
     let most = (4.0 + 2.0 * two) / (1.0 + two) + 1.0;
     let won = 2.0 / (1.0 + two) + 1.0;
@@ -128,7 +128,7 @@ fn propensities_by_hand() {
     ));
     // C would be negative.
     assert_eq!(propensities(&[0, 2], 2, 0.55, 1.5).unwrap(), [1.0, 1.0]);
-    // The powers of b + 1 and N_l + b are infinite, their quotient is 1.
+    // Powers of b + 1 and of N_l + b would be infinite, but their quotient is 1.
     let huge = propensities(&[0, 2], 100, 1e308, 1e308).unwrap();
     assert_eq!(huge, [1.0 / 100f64.ln(); 2]);
     let message = propensities(&[0], 100, 1e308, 1.0).unwrap_err().to_string();
@@ -136,7 +136,7 @@ fn propensities_by_hand() {
 }
 
 #[test]
-fn labels_beyond_the_known_have_the_weight_of_the_unseen() {
+fn further_labels_have_the_propensity_of_unseen_ones() {
     let sets = Sets::new(&[vec![0, 5]]);
     let add = |unseen| {
         let weights = Weights::new(&[0.5], unseen).unwrap();
@@ -153,7 +153,7 @@ fn labels_beyond_the_known_have_the_weight_of_the_unseen() {
 }
 
 #[test]
-fn refuses_what_is_wrong_and_changes_nothing() {
+fn refused_batches_change_nothing() {
     let sets = Sets::new(&[vec![0], vec![1]]);
     let mut scores = Scores::new(&[1, 2], None, false).unwrap();
     let control = Control::new(0);
@@ -216,7 +216,7 @@ fn refuses_what_is_wrong_and_changes_nothing() {
 }
 
 #[test]
-fn nothing_to_average_is_an_error() {
+fn no_rows_to_average_is_an_error() {
     let none = measures(&[], &labels(&[], 2), &[1], None, false);
     assert!(none.unwrap_err().to_string().contains("no rows"));
     let best = [0, 1];
@@ -230,7 +230,7 @@ fn nothing_to_average_is_an_error() {
     assert_eq!(zero.psp.unwrap(), [0.0]);
 }
 
-/// All measures at one cut, straight from their definitions.
+/// Returns all measures at one cut, computed directly from their definitions.
 fn slow(
     truth: &[Vec<u32>],
     best: &[Vec<i64>],
@@ -293,7 +293,7 @@ proptest! {
         cut_at in 0usize..12,
     ) {
         let truth: Vec<_> = rows.iter().map(|row| row.0.clone()).collect();
-                // The lowest score stands for "not predicted".
+        // The lowest score means "not predicted".
         let ranked: Vec<Vec<i64>> = rows.iter().map(|(_, scores)| {
             let mut labels: Vec<i64> = (0..K as i64).filter(|&l| scores[l as usize] > -3).collect();
             labels.sort_by_key(|&l| (-scores[l as usize], l));

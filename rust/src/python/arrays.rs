@@ -1,4 +1,4 @@
-//! numpy and scipy memory as the core's borrowed views, and its arrays as numpy's.
+//! Converts arrays of numpy and scipy to borrowed views of the core, and its arrays to numpy.
 
 use numpy::ndarray::{Dimension, Ix1, Ix2};
 use numpy::{
@@ -11,19 +11,19 @@ use pyo3::types::PyDict;
 use crate::data::{Batch, Indices, LabelSets, Labels, Rows, Targets, Values};
 use crate::file::{Array, Report, Shape};
 
-/// Holds one of two element types; borrows are kept for as long as it lives.
+/// An array of one of two element types, borrowed as long as this lives.
 pub(super) enum Either<'py, A: Element, B: Element, D: Dimension> {
     A(PyReadonlyArray<'py, A, D>),
     B(PyReadonlyArray<'py, B, D>),
 }
 
-/// Labels, or `indptr` or `indices` of a scipy matrix.
+/// Labels, or the `indptr` or `indices` of a scipy matrix.
 pub(super) type IndexArray<'py, D = Ix1> = Either<'py, i32, i64, D>;
-/// Values of a matrix, or `data` of a scipy matrix.
+/// Values of a dense matrix, or the `data` of a scipy matrix.
 pub(super) type ValueArray<'py, D = Ix1> = Either<'py, f32, f64, D>;
 
 impl<'py, A: Element, B: Element, D: Dimension> Either<'py, A, B, D> {
-    /// Borrows `array`, or an aligned copy of it; `None` if it is of another type or dimension.
+    /// Borrows `array`, or a copy if it is misaligned. Returns `None` for another type or dimension.
     pub fn borrow(array: &Bound<'py, PyAny>) -> Option<Self> {
         let array = &aligned(array).ok()?;
         let a = array.extract().map(Self::A);
@@ -39,13 +39,13 @@ impl<'py, A: Element, B: Element, D: Dimension> Either<'py, A, B, D> {
 }
 
 impl<A: Element, B: Element> Either<'_, A, B, Ix2> {
-    /// Number of rows and columns of an array whose values lie row by row.
+    /// Returns the number of rows and columns. The array must be C-contiguous.
     pub fn shape(&self, name: &str) -> PyResult<(usize, usize)> {
         let (is_in_rows, shape) = match self {
             Self::A(a) => (a.is_c_contiguous(), a.shape()),
             Self::B(b) => (b.is_c_contiguous(), b.shape()),
         };
-        // A slice of a Fortran array can be had, too: of the values in another order.
+        // A Fortran array can be borrowed as a slice too, but its values have another order.
         if !is_in_rows {
             let message = format!("{name} must be C-contiguous");
             return Err(PyTypeError::new_err(message));
@@ -72,7 +72,7 @@ impl<D: Dimension> ValueArray<'_, D> {
     }
 }
 
-/// `array`, or where it is misaligned a copy: such arrays lie in messages between processes.
+/// Returns `array`, or a copy if it is misaligned. Messages between processes hold such arrays.
 fn aligned<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     match array.cast::<PyUntypedArray>() {
         Ok(numbers) if !numbers.is_aligned() => array.call_method0("copy"),
@@ -105,16 +105,15 @@ impl<'py> SparseArg<'py> {
         })
     }
 
-    /// Row starts, columns and values, not yet checked.
+    /// Returns row starts, columns and values, not yet checked.
     pub fn views(&self) -> PyResult<(Indices<'_>, Indices<'_>, Values<'_>)> {
         let (starts, columns) = (self.starts.view()?, self.columns.view()?);
         Ok((starts, columns, self.values.view()?))
     }
 }
 
-/// X as it came: a C-contiguous float32/float64 array of two dimensions, or a
-/// scipy CSR matrix or array of such values. The Python side brings
-/// everything else into one of these forms.
+/// X as Python passes it: a C-contiguous float32 or float64 array of two dimensions, or a scipy CSR
+/// matrix or array of such values. The Python code converts all other input.
 pub(super) enum RowsArg<'py> {
     Csr(SparseArg<'py>),
     Dense(ValueArray<'py, Ix2>),
@@ -131,7 +130,7 @@ impl<'py> RowsArg<'py> {
         })
     }
 
-    /// `None` if `x` is of neither form.
+    /// Returns `None` if `x` has neither form.
     pub fn find(x: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
         Ok(match Either::borrow(x) {
             Some(dense) => Some(Self::Dense(dense)),
@@ -140,8 +139,8 @@ impl<'py> RowsArg<'py> {
         })
     }
 
-    /// The checked view; NaN is refused unless values may be missing. Do this once, before
-    /// anything changes.
+    /// Checks the rows and returns a view. NaN is an error unless values may be missing. Call this
+    /// once, before any state changes.
     pub fn rows(&self, may_miss_values: bool) -> PyResult<Rows<'_>> {
         let rows = match self {
             Self::Csr(x) => {
@@ -166,13 +165,13 @@ impl<'py> LabelSetsArg<'py> {
         Ok(Self(starts, Either::take(y, "indices")?))
     }
 
-    /// The checked view.
+    /// Checks the label sets and returns a view.
     pub fn label_sets(&self, n_classes: usize) -> PyResult<LabelSets<'_>> {
         Ok(LabelSets::new(self.0.view()?, self.1.view()?, n_classes)?)
     }
 }
 
-/// Single labels, as class numbers, or label sets.
+/// Single labels, as numbers of classes, or label sets.
 pub(super) enum TargetsArg<'py> {
     One(PyReadonlyArray1<'py, u32>),
     Sets(LabelSetsArg<'py>),
@@ -187,7 +186,7 @@ impl<'py> TargetsArg<'py> {
         aligned(y)?.extract().map(Self::One).map_err(refused)
     }
 
-    /// The checked view.
+    /// Checks the labels and returns a view.
     pub fn targets(&self, n_classes: usize) -> PyResult<Targets<'_>> {
         Ok(match self {
             Self::One(labels) => Targets::One(Labels::new(labels.as_slice()?, n_classes)?),
@@ -196,10 +195,10 @@ impl<'py> TargetsArg<'py> {
     }
 }
 
-/// One importance per row.
+/// The weight of each row.
 pub(super) type WeightsArg<'py> = PyReadonlyArray1<'py, f64>;
 
-/// X, y and the importances of rows, borrowed.
+/// Borrowed X, y and weights.
 pub(super) struct BatchArg<'py> {
     x: RowsArg<'py>,
     y: TargetsArg<'py>,
@@ -216,7 +215,7 @@ impl<'py> BatchArg<'py> {
         Ok(Self { x, y, weights })
     }
 
-    /// The checked batch over `n_classes`. Do this once, before anything changes.
+    /// Checks the batch against the number of classes. Call this once, before any state changes.
     pub fn batch(&self, n_classes: usize, may_miss_values: bool) -> PyResult<Batch<'_>> {
         let weights = self.weights.as_ref().map(|weights| weights.as_slice());
         let weights = weights.transpose()?.map(Values::F64);
@@ -225,7 +224,7 @@ impl<'py> BatchArg<'py> {
     }
 }
 
-/// A one-dimensional array of uint8, int64, uint64 or float64, to be stored.
+/// Converts a one-dimensional array of uint8, int64, uint64 or float64.
 pub(super) fn to_array(array: &Bound<'_, PyAny>) -> PyResult<Array> {
     extract_as::<u8>(array)
         .or_else(|_| extract_as::<i64>(array))
@@ -241,6 +240,7 @@ where
     Ok(array.as_slice()?.into())
 }
 
+/// Converts an array to numpy without copying it.
 pub(super) fn to_numpy(py: Python<'_>, array: Array) -> Bound<'_, PyAny> {
     match array {
         Array::U8(a) => a.into_vec().into_pyarray(py).into_any(),
@@ -256,23 +256,19 @@ pub(super) fn to_numpy(py: Python<'_>, array: Array) -> Bound<'_, PyAny> {
     }
 }
 
-/// `array` as rows of `width` values.
-pub(super) fn shaped(
-    array: Bound<'_, PyAny>,
-    n_rows: usize,
-    width: usize,
-) -> PyResult<Bound<'_, PyAny>> {
-    array.call_method1("reshape", ((n_rows, width),))
+/// Returns `array` with this number of rows and columns.
+pub(super) fn shaped(array: Bound<'_, PyAny>, shape: (usize, usize)) -> PyResult<Bound<'_, PyAny>> {
+    array.call_method1("reshape", (shape,))
 }
 
-/// The columns of a report by their names.
+/// Returns the columns of a report by name.
 pub(super) fn to_dict(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyDict>> {
     let dict = PyDict::new(py);
     let columns = report.into_columns();
     let vectors = columns
         .iter()
         .filter(|column| column.shape == Shape::Vector);
-    // Of a matrix without columns its values do not say how many rows it has.
+    // A vector gives the number of rows, because a matrix may have no columns.
     let n = vectors
         .map(|column| column.values.len())
         .next()
@@ -283,7 +279,7 @@ pub(super) fn to_dict(py: Python<'_>, report: Report) -> PyResult<Bound<'_, PyDi
             Shape::Scalar => values.get_item(0)?.call_method0("item")?,
             Shape::Vector => values,
             Shape::Flags => values.call_method1("view", ("bool",))?,
-            Shape::Matrix(width) => shaped(values, n, width)?,
+            Shape::Matrix(width) => shaped(values, (n, width))?,
         };
         dict.set_item(column.name, values)?;
     }

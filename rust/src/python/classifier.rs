@@ -1,16 +1,15 @@
-//! `_core.Classifier`: every learner, by name.
+//! `_core.Classifier`, a model of any learner.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use super::arrays::{shaped, to_dict, to_numpy, BatchArg, RowsArg, WeightsArg};
 use super::run::{
-    attached, brief_or_watched, bundle_bytes, from_bytes, reduced, watched, Lease, Model, Reduced,
-    Share, SharedModel, MAX_INSTANT_EFFORT, MAX_INSTANT_ROWS,
+    attached, brief_or_watched, reduce, watched, Lease, Model, Reduced, Share, SharedModel,
+    MAX_INSTANT_EFFORT, MAX_INSTANT_ROWS,
 };
 use crate::control::Control;
 use crate::error::{Error, Result};
@@ -22,11 +21,9 @@ type Object<'py> = Bound<'py, PyAny>;
 type Progress<'a, 'py> = Option<&'a Object<'py>>;
 type Validation<'py> = (Object<'py>, Object<'py>, Option<WeightsArg<'py>>);
 type ClassNumbers<'py> = Bound<'py, PyArray1<i32>>;
-/// The parameters, once they were read.
-type KnownParams = Arc<PyOnceLock<Py<PyAny>>>;
 type TopK<'py> = (Bound<'py, PyArray2<i32>>, Bound<'py, PyArray2<f32>>);
 
-/// The parameters of a learner, their defaults and ranges, as JSON.
+/// Returns the parameters of a learner, with their defaults and ranges, as JSON.
 #[pyfunction]
 pub(super) fn parameters(learner: &str) -> PyResult<String> {
     let list = learners::find(learner)?.parameters()?;
@@ -34,13 +31,11 @@ pub(super) fn parameters(learner: &str) -> PyResult<String> {
     Ok(json.map_err(|error| Error::data(format!("parameters of {learner}: {error}")))?)
 }
 
-/// A model of any learner, for any number of threads.
+/// A model of any learner. Any number of threads may use it.
 #[pyclass(frozen, module = "xmtree._core")]
 pub(super) struct Classifier {
     model: SharedModel,
-    /// Those that its snapshots read are its own.
-    params: Mutex<KnownParams>,
-    /// Of what reads another model, whose learning waits meanwhile.
+    /// Set if this is a brief snapshot of another model, whose learning waits until it is dropped.
     _lease: Option<Lease>,
 }
 
@@ -54,12 +49,12 @@ impl Classifier {
         Ok(Self::from_model(model.into()))
     }
 
-    /// Learns from scratch, or with `warm_start` adds what is missing. `validation`: rows, labels
-    /// and weights whose error early stopping follows.
+    /// Trains from scratch; with `warm_start`, adds the missing trees. `validation` holds the rows,
+    /// labels and weights that early stopping uses.
     #[pyo3(signature = (
         X, y, sample_weight=None, n_threads=1, progress=None, warm_start=false, validation=None
     ))]
-    #[expect(clippy::too_many_arguments, reason = "named ones, in Python")]
+    #[expect(clippy::too_many_arguments, reason = "Python passes them by name")]
     fn fit(
         &self,
         X: &Object<'_>,
@@ -93,12 +88,12 @@ impl Classifier {
         })
     }
 
-    /// Learns once, in the order given. `n_classes`, if larger than that of the model, adds
-    /// classes. The model then has these `labels`, if any.
+    /// Learns each row once, in the given order. A larger `n_classes` than that of the model adds
+    /// classes. `labels`, if given, replace those of the model.
     #[pyo3(signature = (
         X, y, sample_weight=None, n_threads=1, progress=None, n_classes=None, labels=None
     ))]
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "Python passes them by name")]
     fn partial_fit(
         &self,
         X: &Object<'_>,
@@ -125,23 +120,23 @@ impl Classifier {
         });
         if outcome.is_ok() || taken.model().n_classes() > n_known {
             if let Some(labels) = labels {
-                taken.rename(Some(labels.into()));
+                taken.set_labels(Some(labels.into()));
             }
         }
         outcome
     }
 
-    /// The best class of each row.
+    /// Returns the best class of each row.
     #[pyo3(signature = (X, n_threads=1))]
     fn predict<'py>(&self, X: &Object<'py>, n_threads: usize) -> PyResult<ClassNumbers<'py>> {
         let options = &PredictOptions::NONE;
-        let found = self.answer(X, n_threads, 1, options, |model, query| {
+        let classes = self.answer(X, n_threads, 1, options, |model, query| {
             model.predict(query)
         })?;
-        Ok(found.answer.into_pyarray(X.py()))
+        Ok(classes.into_pyarray(X.py()))
     }
 
-    /// The k best classes of each row and their scores, best first.
+    /// Returns the k best classes of each row and their scores, best first.
     #[pyo3(signature = (X, k, options="{}", n_threads=1))]
     fn predict_topk<'py>(
         &self,
@@ -151,16 +146,16 @@ impl Classifier {
         n_threads: usize,
     ) -> PyResult<TopK<'py>> {
         let options = &PredictOptions::from_json(options)?;
-        let found = self.answer(X, n_threads, k, options, |model, query| {
-            model.predict_topk(query, k)
-        })?;
-        let (labels, scores) = found.answer;
-        let labels = labels.into_pyarray(X.py()).reshape([found.n_rows, k])?;
-        let scores = scores.into_pyarray(X.py()).reshape([found.n_rows, k])?;
+        let ((labels, scores), n_rows) =
+            self.answer(X, n_threads, k, options, |model, query| {
+                Ok((model.predict_topk(query, k)?, query.rows.n_rows()))
+            })?;
+        let labels = labels.into_pyarray(X.py()).reshape([n_rows, k])?;
+        let scores = scores.into_pyarray(X.py()).reshape([n_rows, k])?;
         Ok((labels, scores))
     }
 
-    /// The scores of all classes for each row, one row after the other.
+    /// Returns the scores of all classes for each row.
     #[pyo3(signature = (X, options="{}", n_threads=1))]
     fn predict_scores<'py>(
         &self,
@@ -169,14 +164,16 @@ impl Classifier {
         n_threads: usize,
     ) -> PyResult<Object<'py>> {
         let options = &PredictOptions::from_json(options)?;
-        let found = self.answer(X, n_threads, 1, options, Model::predict_scores)?;
-        let scores = to_numpy(X.py(), found.answer);
-        shaped(scores, found.n_rows, found.n_classes)
+        let (scores, shape) = self.answer(X, n_threads, 1, options, |model, query| {
+            let shape = (query.rows.n_rows(), model.n_classes());
+            Ok((model.predict_scores(query)?, shape))
+        })?;
+        shaped(to_numpy(X.py(), scores), shape)
     }
 
-    /// Classes of each row and their scores, as the arrays of a CSR matrix: those of a score
-    /// above `threshold`, the `n_labels` best, or those more likely there than not and `at_least` so
-    /// many.
+    /// Returns classes of each row and their scores, as the arrays of a CSR matrix. These are the
+    /// classes with a score above `threshold`, the `n_labels` best ones, or those with a probability
+    /// above 0.5 but at least `at_least`.
     #[pyo3(signature = (X, threshold=None, n_labels=None, at_least=0, n_threads=1))]
     fn select_labels<'py>(
         &self,
@@ -196,29 +193,30 @@ impl Classifier {
         let found = self.answer(X, n_threads, 1, options, |model, query| {
             model.select_labels(query, selection)
         })?;
-        let found = found.answer;
         let (starts, labels) = (found.starts.into_pyarray(py), found.labels.into_pyarray(py));
         (starts, labels, found.scores.into_pyarray(py)).into_pyobject(py)
     }
 
-    /// The best class of each row after the first tree, the first two and so on: rows x trees.
+    /// Returns the best class of each row after one tree, two trees and so on, as an array of shape
+    /// (rows, trees).
     #[pyo3(signature = (X, n_threads=1))]
     fn staged_predict<'py>(&self, X: &Object<'py>, n_threads: usize) -> PyResult<Object<'py>> {
         let options = &PredictOptions::NONE;
-        let found = self.answer(X, n_threads, 1, options, Model::staged_predict)?;
-        let n_stages = found.answer.len() / found.n_rows.max(1);
-        let labels = found.answer.into_pyarray(X.py());
-        shaped(labels.into_any(), found.n_rows, n_stages)
+        let (labels, n_rows) = self.answer(X, n_threads, 1, options, |model, query| {
+            Ok((model.staged_predict(query)?, query.rows.n_rows()))
+        })?;
+        let shape = (n_rows, labels.len() / n_rows.max(1));
+        shaped(labels.into_pyarray(X.py()).into_any(), shape)
     }
 
-    /// The leaves that each row reaches: where those of each row begin, the tree of each and its
-    /// number among the nodes of `trees`.
+    /// Returns the leaves that each row reaches: the start of each row's leaves, and for each leaf
+    /// its tree and its node in the report of that tree.
     #[pyo3(signature = (X, n_threads=1))]
     fn leaves<'py>(&self, X: &Object<'py>, n_threads: usize) -> PyResult<Bound<'py, PyTuple>> {
         let options = &PredictOptions::NONE;
         let found = self.answer(X, n_threads, 1, options, Model::leaves)?;
         let (mut starts, mut trees, mut nodes) = (vec![0], Vec::new(), Vec::new());
-        for leaves in found.answer {
+        for leaves in found {
             trees.extend(leaves.iter().map(|leaf| leaf.tree as i32));
             nodes.extend(leaves.iter().map(|leaf| leaf.node as i32));
             starts.push(trees.len() as i64);
@@ -228,55 +226,53 @@ impl Classifier {
         (starts.into_pyarray(py), trees, nodes).into_pyobject(py)
     }
 
-    /// The model as it is now, whatever it learns later: it is copied where it learns on while
-    /// this lives. `brief`: learning waits a moment before that.
+    /// Returns the model as it is now. If this model learns while the snapshot lives, it learns on a
+    /// copy; for a `brief` snapshot it first waits a moment.
     #[pyo3(signature = (brief=false))]
     fn snapshot(&self, py: Python<'_>, brief: bool) -> PyResult<Self> {
-        let share = self.model.share(py)?;
+        let share = self.share(py)?;
         Ok(Self {
-            model: SharedModel::new(share.model, share.labels),
-            params: Mutex::new(self.known_params()),
-            _lease: brief.then_some(share.lease),
+            _lease: brief.then(|| share.lease.clone()),
+            model: SharedModel::new(share),
         })
     }
 
-    /// The model as it is now, with these labels.
+    /// Returns the model as it is now, with these labels.
     fn with_labels(&self, py: Python<'_>, labels: Py<PyAny>) -> PyResult<Self> {
+        let labels = Some(labels.into());
         Ok(Self {
-            model: SharedModel::new(self.share(py)?.model, Some(labels.into())),
-            params: Mutex::new(self.known_params()),
+            model: SharedModel::new(Share {
+                labels,
+                ..self.share(py)?
+            }),
             _lease: None,
         })
     }
 
-    /// What Python calls the classes, for it to say; None if it has not. They change with the
-    /// model, in one step.
+    /// The classes as Python knows them, or None. They change together with the model.
     #[getter]
     fn labels(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.model.labels().map(|labels| labels.clone_ref(py))
     }
 
-    /// Replaces parameters that do not concern what was learned.
+    /// Replaces parameters that do not affect what was learned.
     fn set_params(&self, py: Python<'_>, params_json: &str) -> PyResult<()> {
         let mut taken = self.model.take(py)?;
-        py.detach(|| taken.own().set_params(params_json))?;
-        *self.params.lock().unwrap_or_else(PoisonError::into_inner) =
-            KnownParams::new(PyOnceLock::new());
-        Ok(())
+        Ok(py.detach(|| taken.set_params(params_json))?)
     }
 
-    /// What there is to know of the model as a whole, by name.
+    /// Returns the report of the whole model, by name.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         to_dict(py, self.share(py)?.summary())
     }
 
-    /// How much it rests on which features: columns of equal length by name.
+    /// Returns the importance of each feature, as columns of equal length by name.
     fn importances<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let model = self.share(py)?;
         to_dict(py, py.detach(|| model.importances()))
     }
 
-    /// What there is to know of each tree: a column of values per name.
+    /// Returns the report of each tree, as columns by name.
     fn trees<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let model = self.share(py)?;
         let reports = py.detach(|| model.reports());
@@ -289,83 +285,74 @@ impl Classifier {
         Ok(self.share(py)?.n_classes())
     }
 
-    /// Columns of X; 0 before anything was learned.
+    /// Number of columns of X; 0 before the first training.
     #[getter]
     fn n_features(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(self.share(py)?.n_features())
     }
 
-    /// Examples learned, each pass counted; 0 where the learner is not online.
+    /// Examples learned, counted in each pass; 0 if the learner is not online.
     #[getter]
     fn n_examples_seen(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.share(py)?.n_examples_seen())
     }
 
-    #[getter]
-    fn params_json(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(self.share(py)?.params_json()?)
-    }
-
-    /// The parameters as a dictionary, which is the same each time: every prediction asks.
+    /// The parameters as a dictionary. It is made once, because every prediction reads it.
     #[getter]
     fn params<'py>(&self, py: Python<'py>) -> PyResult<Object<'py>> {
-        let known = self.known_params();
-        let params = known.get_or_try_init(py, || {
-            let json = self.params_json(py)?;
+        let share = self.share(py)?;
+        let params = share.params.get_or_try_init(py, || {
+            let json = share.params_json()?;
             let params = py.import("json")?.call_method1("loads", (json,))?;
             PyResult::Ok(params.unbind())
         })?;
         Ok(params.bind(py).clone())
     }
 
-    /// The model as the bytes of a model file.
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        let model = self.share(py)?;
-        bundle_bytes(py, || model.to_bundle())
-    }
-
-    /// What predictions need of the model, to the bit, as the bytes of a model file.
-    fn to_prediction_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+    /// Returns the model as the bytes of a model file. `slim` keeps only the parts that predictions
+    /// need, which do not change by a bit.
+    #[pyo3(signature = (slim=false))]
+    fn to_bytes<'py>(&self, py: Python<'py>, slim: bool) -> PyResult<Bound<'py, PyBytes>> {
         let model = self.share(py)?;
         let bytes = watched(py, None, |control| {
-            model.to_prediction_bundle(control)?.to_bytes()
+            let bundle = if slim {
+                model.to_prediction_bundle(control)?
+            } else {
+                model.to_bundle()
+            };
+            bundle.to_bytes()
         })?;
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// The model from the bytes of a model file, which must be one of `learner`.
+    /// Returns the model in the bytes of a model file, which must be one of `learner`.
     #[staticmethod]
     #[pyo3(signature = (bytes, learner=None))]
     fn from_bytes(py: Python<'_>, bytes: &[u8], learner: Option<&str>) -> PyResult<Self> {
-        let bundle = from_bytes(py, bytes, Ok)?;
+        let bundle = py.detach(|| Bundle::from_bytes(bytes))?;
         Self::from_bundle(py, bundle, learner)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
-        reduced(slf, slf.get().to_bytes(slf.py())?)
+        let model = slf.get().share(slf.py())?;
+        reduce(slf, || model.to_bundle())
     }
 }
 
 impl Classifier {
     pub(super) fn from_model(model: Arc<Model>) -> Self {
         Self {
-            model: SharedModel::new(model, None),
-            params: Mutex::new(KnownParams::new(PyOnceLock::new())),
+            model: SharedModel::new(model.into()),
             _lease: None,
         }
     }
 
-    fn known_params(&self) -> KnownParams {
-        let params = self.params.lock().unwrap_or_else(PoisonError::into_inner);
-        params.clone()
-    }
-
-    /// The model, when nothing learns it.
+    /// Returns the state of the model, after learning has ended.
     pub(super) fn share(&self, py: Python<'_>) -> PyResult<Share> {
         self.model.share(py)
     }
 
-    /// The model in `bundle`, which must be one of `learner`.
+    /// Returns the model in `bundle`, which must be one of `learner`.
     pub(super) fn from_bundle(
         py: Python<'_>,
         bundle: Bundle,
@@ -379,7 +366,7 @@ impl Classifier {
         Ok(Self::from_model(model.into()))
     }
 
-    /// Checks the rows of X and answers a query of their `k` best labels, or of what costs the same.
+    /// Checks the rows of X and answers a query, which costs about as much as the `k` best labels.
     fn answer<T: Send>(
         &self,
         X: &Object<'_>,
@@ -387,7 +374,7 @@ impl Classifier {
         k: usize,
         options: &PredictOptions,
         answer: impl FnOnce(&Model, &Query<'_>) -> Result<T> + Send,
-    ) -> PyResult<Found<T>> {
+    ) -> PyResult<T> {
         let (py, x) = (X.py(), RowsArg::take(X)?);
         let model = self.share(py)?;
         let rows = x.rows(model.accepts().missing_values)?;
@@ -396,22 +383,10 @@ impl Classifier {
             let query = Query::new(&rows, n_threads, control).with(options);
             answer(&*model, &query)
         };
-        let answer = if effort <= MAX_INSTANT_EFFORT && rows.n_rows() <= MAX_INSTANT_ROWS {
+        if effort <= MAX_INSTANT_EFFORT && rows.n_rows() <= MAX_INSTANT_ROWS {
             attached(work)
         } else {
             brief_or_watched(py, effort, None, work)
-        };
-        Ok(Found {
-            n_rows: rows.n_rows(),
-            n_classes: model.n_classes(),
-            answer: answer?,
-        })
+        }
     }
-}
-
-/// The answer to a query, and what its shape depends on.
-struct Found<T> {
-    n_rows: usize,
-    n_classes: usize,
-    answer: T,
 }

@@ -1,14 +1,14 @@
-//! Training on many machines: `_core.OaaClasses`, one-against-all a block of classes at a time, and
-//! `_core.LdsmTraining`, trees of LdSM by their numbers.
+//! Training on several machines: `_core.OaaClasses`, a block of the classes of one-against-all, and
+//! `_core.LdsmTraining`, which trains single trees of LdSM.
 
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
 use super::arrays::{BatchArg, WeightsArg};
 use super::classifier::Classifier;
-use super::run::{bundle_bytes, from_bytes, reduced, watched, Reduced};
+use super::run::{reduce, watched, Reduced};
+use crate::file::Bundle;
 use crate::learners::ldsm::{self, Ldsm, TrainingSet};
 use crate::learners::oaa::{self, ClassBlock};
 use crate::model::Learner as _;
@@ -16,16 +16,16 @@ use crate::params::Params as _;
 
 type Object<'py> = Bound<'py, PyAny>;
 
-/// What was learned of a block of classes.
+/// Weights of a block of classes.
 #[pyclass(frozen, module = "xmtree._core")]
 pub(super) struct OaaClasses(ClassBlock);
 
 #[pymethods]
 impl OaaClasses {
-    /// Learns block `block[0]` of `block[1]`.
+    /// Trains block number `block[0]` of `block[1]` blocks.
     #[new]
     #[pyo3(signature = (params_json, n_classes, label_sets, X, y, sample_weight, block, n_threads=1))]
-    #[expect(clippy::too_many_arguments, reason = "named ones, in Python")]
+    #[expect(clippy::too_many_arguments, reason = "Python passes them by name")]
     fn new(
         params_json: &str,
         n_classes: usize,
@@ -45,7 +45,7 @@ impl OaaClasses {
         Ok(Self(learned))
     }
 
-    /// How many blocks there can be.
+    /// Returns the largest possible number of blocks.
     #[staticmethod]
     fn most(params_json: &str, n_classes: usize) -> PyResult<usize> {
         Ok(ClassBlock::most(
@@ -54,7 +54,7 @@ impl OaaClasses {
         ))
     }
 
-    /// The model of all classes.
+    /// Returns the model of all classes.
     #[staticmethod]
     fn join(py: Python<'_>, blocks: Vec<Py<Self>>) -> PyResult<Classifier> {
         let model = watched(py, None, |_| {
@@ -64,26 +64,24 @@ impl OaaClasses {
         Ok(Classifier::from_model(Arc::new(model)))
     }
 
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        bundle_bytes(py, || self.0.to_bundle())
-    }
-
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
-        from_bytes(py, bytes, ClassBlock::from_bundle).map(Self)
+        let block = py.detach(|| ClassBlock::from_bundle(Bundle::from_bytes(bytes)?));
+        Ok(Self(block?))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
-        reduced(slf, slf.get().to_bytes(slf.py())?)
+        let block = &slf.get().0;
+        reduce(slf, || block.to_bundle())
     }
 
-    /// Bytes that it holds, about.
+    /// Returns the approximate number of bytes, by which Dask plans its memory.
     fn __sizeof__(&self) -> usize {
         self.0.n_bytes()
     }
 }
 
-/// Rows to be learned by LdSM, prepared.
+/// Rows that are prepared for training LdSM.
 #[pyclass(frozen, module = "xmtree._core")]
 pub(super) struct LdsmTraining(TrainingSet);
 
@@ -107,7 +105,7 @@ impl LdsmTraining {
         Ok(Self(read))
     }
 
-    /// A model that has the trees of these numbers alone.
+    /// Trains the trees of these numbers and returns a model that has only these.
     #[pyo3(signature = (numbers, n_threads=1))]
     fn trees(&self, py: Python<'_>, numbers: Vec<usize>, n_threads: usize) -> PyResult<Classifier> {
         let trees = watched(py, None, |control| {
@@ -116,7 +114,7 @@ impl LdsmTraining {
         Ok(Classifier::from_model(Arc::new(trees)))
     }
 
-    /// The model of all trees, in their order; it trains the scorers.
+    /// Trains the scorers and returns the model of all trees, in their order.
     #[pyo3(signature = (trees, n_threads=1))]
     fn model(
         &self,
@@ -133,20 +131,18 @@ impl LdsmTraining {
         Ok(Classifier::from_model(Arc::new(model)))
     }
 
-    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        bundle_bytes(py, || self.0.to_bundle())
-    }
-
     #[staticmethod]
     fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
-        from_bytes(py, bytes, TrainingSet::from_bundle).map(Self)
+        let rows = py.detach(|| TrainingSet::from_bundle(Bundle::from_bytes(bytes)?));
+        Ok(Self(rows?))
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
-        reduced(slf, slf.get().to_bytes(slf.py())?)
+        let rows = &slf.get().0;
+        reduce(slf, || rows.to_bundle())
     }
 
-    /// Bytes that it holds, about.
+    /// Returns the approximate number of bytes, by which Dask plans its memory.
     fn __sizeof__(&self) -> usize {
         self.0.n_bytes()
     }

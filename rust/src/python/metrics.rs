@@ -1,21 +1,22 @@
-//! Measures, and the maps from scores to probabilities, seen from Python.
+//! Ranking measures, and the maps from scores to probabilities.
 
 use numpy::ndarray::Ix2;
 use numpy::{
     IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2,
     PyUntypedArrayMethods,
 };
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::arrays::{Either, IndexArray, LabelSetsArg, RowsArg};
 use super::run::brief_or_watched;
+use crate::error::{Error, Result};
 use crate::memory::try_alloc;
 use crate::metrics::{self, softmax, Line, Outcome, RankedScores, Ranking, Scale, Shares, Weights};
 
-/// y_pred as it came: C-contiguous labels or scores of two dimensions, or scores as a
-/// CSR matrix. The Python side brings everything else into one of these forms.
+/// y_pred as Python passes it: C-contiguous labels or scores of two dimensions, or scores as a CSR
+/// matrix. The Python code converts all other input.
 enum RankingArg<'py> {
     Labels(IndexArray<'py, Ix2>),
     Scores(RowsArg<'py>),
@@ -28,13 +29,13 @@ impl<'py> RankingArg<'py> {
         }
         RowsArg::find(y)?.map(Self::Scores).ok_or_else(|| {
             PyTypeError::new_err(
-                "y_pred must be a CSR matrix or an array of two dimensions, of labels (int32, \
-                 int64) or scores (float32, float64)",
+                "y_pred must be a CSR matrix of scores, or an array of two dimensions, of labels \
+                 (int32, int64) or scores (float32, float64)",
             )
         })
     }
 
-    /// The checked view; labels must be below `bound`, if there is one.
+    /// Checks the ranking and returns a view. Labels must be below `bound`, if it is given.
     fn ranking(&self, bound: Option<usize>) -> PyResult<Ranking<'_>> {
         let ranking = match self {
             Self::Labels(y) => {
@@ -54,7 +55,7 @@ impl<'py> RankingArg<'py> {
     }
 }
 
-/// Takes in batches of rows and reports the measures over all of them.
+/// Computes the measures over all rows of any number of batches.
 #[pyclass(module = "xmtree._core")]
 pub(super) struct Scores(metrics::Scores);
 
@@ -72,7 +73,7 @@ impl Scores {
         Ok(Self(metrics::Scores::new(&cuts, weights, skip_empty)?))
     }
 
-    /// Takes in a batch; one that is refused changes nothing.
+    /// Adds a batch. A batch that is refused changes nothing.
     #[pyo3(signature = (y_true, n_labels, y_pred, bounded=false))]
     fn add(
         &mut self,
@@ -92,7 +93,7 @@ impl Scores {
         })
     }
 
-    /// Every measure over all rows so far, one value per cut.
+    /// Returns every measure over all rows so far, a value for each cut.
     fn measures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let found = self.0.measures()?;
         let named = PyDict::new(py);
@@ -107,7 +108,7 @@ impl Scores {
     }
 }
 
-/// Propensities from how many of the training rows carry each label.
+/// Returns the propensities of labels that occur in `counts` of the `n_rows` training rows.
 #[pyfunction]
 pub(super) fn propensities<'py>(
     py: Python<'py>,
@@ -120,34 +121,31 @@ pub(super) fn propensities<'py>(
     Ok(found.into_pyarray(py))
 }
 
-/// Slope, rest, slope and intercept of the best label of [`Shares`].
+/// The parameters of [`Shares`]: slope, rest, and slope and intercept of the line.
 type SharesTuple = (f64, f64, f64, f64);
 
-/// What scores are, by its name.
-pub(super) struct ScaleArg(Scale);
-
-impl<'py> FromPyObject<'_, 'py> for ScaleArg {
-    type Error = PyErr;
-
-    fn extract(name: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        match name.extract::<&str>()? {
-            "logit" => Ok(Self(Scale::Logit)),
-            "share" => Ok(Self(Scale::Share)),
-            "probability" => Ok(Self(Scale::Probability)),
-            other => Err(PyValueError::new_err(format!(
-                "no scale of scores: {other}"
-            ))),
-        }
+/// Returns the scale of this name.
+fn scale_by_name(name: &str) -> Result<Scale> {
+    match name {
+        "logit" => Ok(Scale::Logit),
+        "share" => Ok(Scale::Share),
+        "probability" => Ok(Scale::Probability),
+        other => Err(Error::parameter(
+            "scale",
+            other,
+            "logit, share or probability",
+        )),
     }
 }
 
-/// Fits [`Shares`] to scores of shape (n, m), each row falling, minus infinity where there is
-/// none, by whether the best label of each row is right, and weights; None without rows.
+/// Fits [`Shares`] and returns None without rows. `scores` has shape (n, m); each row is in
+/// descending order and ends with minus infinity if it has fewer labels. `is_right` says if the best
+/// label of each row is right.
 #[pyfunction]
 pub(super) fn fit_shares(
     py: Python<'_>,
     scores: PyReadonlyArray2<'_, f32>,
-    scale: ScaleArg,
+    scale: &str,
     is_right: PyReadonlyArray1<'_, bool>,
     weights: PyReadonlyArray1<'_, f64>,
     n_classes: usize,
@@ -155,22 +153,15 @@ pub(super) fn fit_shares(
     let ranked = RankedScores {
         width: scores.shape()[1],
         scores: scores.as_slice()?,
-        scale: scale.0,
+        scale: scale_by_name(scale)?,
     };
     let (is_right, weights) = (is_right.as_slice()?, weights.as_slice()?);
     let found = py.detach(|| Shares::fit(ranked, is_right, weights, n_classes));
-    Ok(found.map(|found| {
-        (
-            found.slope,
-            found.rest,
-            found.top.slope,
-            found.top.intercept,
-        )
-    }))
+    Ok(found.map(|Shares { slope, rest, top }| (slope, rest, top.slope, top.intercept)))
 }
 
-/// Slope and intercept of the [`Line`] that fits scores, each with whether its label is there and a
-/// weight.
+/// Returns slope and intercept of the [`Line`] that fits the scores of labels best. `is_there` says
+/// if the row has the label.
 #[pyfunction]
 pub(super) fn fit_line(
     scores: PyReadonlyArray1<'_, f32>,
@@ -189,19 +180,21 @@ pub(super) fn fit_line(
     Ok((line.slope, line.intercept))
 }
 
-/// Probabilities of labels of which a row has one, from scores of shape (n, m): by [`Shares`] from
-/// rows that fall, without them the softmax of each row, 0 where it has no score.
+/// Returns the probabilities of labels, of which each row has one, from scores of shape (n, m). With
+/// `shares` each row of scores is in descending order. Without it the result is the softmax of each
+/// row, and 0 for a label without a score.
 #[pyfunction]
 #[pyo3(signature = (scores, scale, n_classes, shares=None))]
-pub(super) fn share_probabilities(
-    scores: PyReadonlyArray2<'_, f32>,
-    scale: ScaleArg,
+pub(super) fn share_probabilities<'py>(
+    scores: PyReadonlyArray2<'py, f32>,
+    scale: &str,
     n_classes: usize,
     shares: Option<SharesTuple>,
-) -> PyResult<Bound<'_, PyArray2<f32>>> {
+) -> PyResult<Bound<'py, PyArray2<f32>>> {
     let py = scores.py();
     let [n_rows, width] = [scores.shape()[0], scores.shape()[1]];
-    let mut chances = scores.as_slice()?.to_vec();
+    let mut probabilities = scores.as_slice()?.to_vec();
+    let scale = scale_by_name(scale)?;
     let shares = shares.map(|(slope, rest, top_slope, intercept)| Shares {
         slope,
         rest,
@@ -211,19 +204,19 @@ pub(super) fn share_probabilities(
         },
     });
     let map = |row: &mut [f32]| match shares {
-        Some(shares) => shares.apply(scale.0, n_classes, row),
-        None => softmax(scale.0, row),
+        Some(shares) => shares.apply(scale, n_classes, row),
+        None => softmax(scale, row),
     };
-    // Leaving the interpreter takes longer than a row.
+    // Releasing the interpreter takes longer than a single row.
     if n_rows > 1 {
-        py.detach(|| chances.chunks_exact_mut(width.max(1)).for_each(map));
+        py.detach(|| probabilities.chunks_exact_mut(width.max(1)).for_each(map));
     } else {
-        map(&mut chances);
+        map(&mut probabilities);
     }
-    chances.into_pyarray(py).reshape([n_rows, width])
+    probabilities.into_pyarray(py).reshape([n_rows, width])
 }
 
-/// Probabilities of labels of which a row may have any number: the logistic function of
+/// Returns the probabilities of labels of label sets: the logistic function of
 /// `slope * score + intercept`.
 #[pyfunction]
 pub(super) fn label_probabilities(
@@ -231,22 +224,20 @@ pub(super) fn label_probabilities(
     slope: f64,
     intercept: f64,
 ) -> PyResult<Bound<'_, PyArray2<f32>>> {
-    let py = scores.py();
     let line = Line { slope, intercept };
-    let chances = scores.as_slice()?.iter();
-    let chances = chances.map(|&score| line.probability(score.into()) as f32);
-    let chances: Vec<f32> = chances.collect();
-    chances
-        .into_pyarray(py)
-        .reshape([scores.shape()[0], scores.shape()[1]])
+    let probability = |&score: &f32| line.probability(score.into()) as f32;
+    let probabilities: Vec<f32> = scores.as_slice()?.iter().map(probability).collect();
+    let shape = [scores.shape()[0], scores.shape()[1]];
+    probabilities.into_pyarray(scores.py()).reshape(shape)
 }
 
-/// Probabilities of all classes, of shape (n, `n_classes`), from those of the classes `codes`, both
-/// of shape (n, m). With `has_one` labels of probability 0 share what is left of 1.
+/// Returns the probabilities of all classes, of shape (n, `n_classes`), from those of the classes
+/// `codes`, both of shape (n, m). With `has_one` each row has exactly one label, and the classes of
+/// probability 0 share the rest of 1.
 #[pyfunction]
 pub(super) fn spread_over_labels<'py>(
     codes: PyReadonlyArray2<'py, i32>,
-    chances: PyReadonlyArray2<'py, f32>,
+    probabilities: PyReadonlyArray2<'py, f32>,
     n_classes: usize,
     has_one: bool,
 ) -> PyResult<Bound<'py, PyArray2<f32>>> {
@@ -254,9 +245,9 @@ pub(super) fn spread_over_labels<'py>(
     let mut all = try_alloc(n_rows, n_classes, 0.0)?;
     let width = codes.shape()[1].max(1);
     let rows = codes.as_slice()?.chunks_exact(width);
-    let rows = rows.zip(chances.as_slice()?.chunks_exact(width));
-    for ((codes, chances), all) in rows.zip(all.chunks_exact_mut(n_classes.max(1))) {
-        metrics::spread_over_labels(codes, chances, has_one, all);
+    let rows = rows.zip(probabilities.as_slice()?.chunks_exact(width));
+    for ((codes, probabilities), all) in rows.zip(all.chunks_exact_mut(n_classes.max(1))) {
+        metrics::spread_over_labels(codes, probabilities, has_one, all);
     }
     all.into_pyarray(codes.py()).reshape([n_rows, n_classes])
 }

@@ -1,7 +1,7 @@
-//! The binding: converts arguments, leaves the interpreter while the core
-//! works, maps errors. No algorithm lives here.
+//! The Python binding. It converts arguments, releases the interpreter while the core works, and
+//! maps errors. It contains no algorithm.
 
-// pyo3 hands arguments over by value, and X is what scikit-learn calls it.
+// pyo3 passes arguments by value, and X is scikit-learn's name.
 #![allow(clippy::needless_pass_by_value, non_snake_case)]
 
 mod arrays;
@@ -23,13 +23,13 @@ pyo3::create_exception!(
     xmtree._core,
     ModelFileError,
     PyValueError,
-    "A model file is damaged, from something else, or of a newer version."
+    "A model file is damaged, is not a model file, or has a newer version."
 );
 pyo3::create_exception!(
     xmtree._core,
     UnsortedIndicesError,
     PyValueError,
-    "Column indices of a row are not strictly increasing; sort a copy and come again."
+    "The column indices of a row are not strictly increasing; sort a copy and try again."
 );
 
 impl From<Error> for PyErr {
@@ -43,7 +43,7 @@ impl From<Error> for PyErr {
             Error::Memory(_) => PyMemoryError::new_err(message),
             Error::Unsorted { .. } => UnsortedIndicesError::new_err(message),
             Error::ModelFile(_) => ModelFileError::new_err(message),
-            // OSError(errno, text, path) lets Python pick FileNotFoundError and its like.
+            // With OSError(errno, text, path) Python chooses a subclass such as FileNotFoundError.
             Error::Io { path, source } => match source.raw_os_error() {
                 Some(code) => PyOSError::new_err((code, source.to_string(), path)),
                 None => PyOSError::new_err(message),
@@ -53,7 +53,7 @@ impl From<Error> for PyErr {
     }
 }
 
-/// The compiled half of `xmtree`; private, wrapped by the Python package.
+/// The compiled half of `xmtree`. Private: the Python package wraps it.
 #[pymodule]
 #[pyo3(name = "_core")]
 mod core {

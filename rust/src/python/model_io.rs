@@ -1,4 +1,4 @@
-//! Estimator files: a core model beside what only Python knows of it.
+//! Estimator files: a model of the core with the state that only Python knows.
 
 use std::path::PathBuf;
 
@@ -11,15 +11,15 @@ use super::run::watched;
 use crate::error::Error;
 use crate::file::Bundle;
 
-/// Kind of the outer bundle; the core model is nested in it.
+/// Kind of the outer bundle, in which the core model is nested.
 const KIND: &str = "estimator";
-/// Where the core model is nested.
+/// Name of the nested core model.
 const MODEL: &str = "model";
-/// The metadata, a JSON text of the Python side.
+/// Name of the metadata, JSON that Python writes.
 const META: &str = "estimator";
 
-/// Writes an estimator: its core model, `arrays`, which are one-dimensional (uint8, int64,
-/// uint64, float64), and `meta`, which is JSON. `compact`: what predictions need, no more.
+/// Writes an estimator: its core model, `arrays` of one dimension (uint8, int64, uint64 or float64),
+/// and `meta`, which is JSON. `compact` writes only the parts that predictions need.
 #[pyfunction]
 pub(super) fn save_estimator(
     py: Python<'_>,
@@ -35,7 +35,7 @@ pub(super) fn save_estimator(
         bundle.put(&name, to_array(&array)?);
     }
     let meta: serde_json::Value =
-        serde_json::from_str(meta).map_err(|e| Error::data(format!("meta is no JSON: {e}")))?;
+        serde_json::from_str(meta).map_err(|e| Error::data(format!("meta is not JSON: {e}")))?;
     bundle.put_meta(META, &meta);
     let model = model.get().share(py)?;
     watched(py, None, move |control| {
@@ -49,14 +49,14 @@ pub(super) fn save_estimator(
     })
 }
 
-/// What [`save_estimator`] wrote, read or (`mmap`) used where it lies.
+/// A file of [`save_estimator`], read or, with `mmap`, mapped into memory.
 #[pyclass(module = "xmtree._core")]
 pub(super) struct EstimatorFile {
     /// The metadata, as JSON.
     #[pyo3(get)]
     meta: String,
     arrays: Bundle,
-    /// Until it is taken.
+    /// `None` after it was taken.
     model: Option<Bundle>,
 }
 
@@ -81,7 +81,7 @@ impl EstimatorFile {
         })
     }
 
-    /// The arrays by their names.
+    /// Returns the arrays by name.
     fn arrays<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let named = PyDict::new(py);
         for (name, array) in self.arrays.arrays() {
@@ -90,9 +90,9 @@ impl EstimatorFile {
         Ok(named)
     }
 
-    /// Moves the core model out, which must be one of `learner`.
+    /// Takes the core model, which must be one of `learner`, out of this object.
     fn take_model(&mut self, py: Python<'_>, learner: &str) -> PyResult<Classifier> {
-        let gone = || Error::data("the model has been taken already");
+        let gone = || Error::data("the model was taken before");
         let model = self.model.take().ok_or_else(gone)?;
         Classifier::from_bundle(py, model, Some(learner))
     }

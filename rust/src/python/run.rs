@@ -1,17 +1,17 @@
-//! Long work off the interpreter, on a thread of its own, while the calling thread watches for Ctrl-C
-//! and shows the progress; models that threads share; pickles.
+//! Long work without the interpreter, on its own thread, while the calling thread checks for Ctrl-C
+//! and shows progress. Also models that threads share, and pickling.
 
-use std::mem;
 use std::ops::Deref;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::process;
 use std::sync::mpsc::{channel, RecvTimeoutError};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyBytes;
 
 use crate::control::Control;
@@ -19,12 +19,12 @@ use crate::error::{Error, Result};
 use crate::file::Bundle;
 use crate::model::Classifier;
 
-/// How often signals are looked for and progress is shown.
+/// Time between two checks for signals, when progress is shown too.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Runs `work`, calling `progress(done, total, loss or None, recall or None)` about
-/// every 50 ms if there is one. Ctrl-C, or an exception out of `progress`, stops the
-/// work at its next tick and is raised here. A panic becomes a `RuntimeError`.
+/// Runs `work` and calls `progress(done, total, loss or None, recall or None)` about every 50 ms.
+/// Ctrl-C, or an exception of `progress`, stops the work at its next tick and is raised here. A panic
+/// becomes a `RuntimeError`.
 pub(super) fn watched<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -45,7 +45,7 @@ pub(super) fn watched<T: Send>(
         let work = move || sender.send(catch_unwind(AssertUnwindSafe(|| work(control))));
         thread::Builder::new()
             .spawn_scoped(scope, work)
-            .map_err(|error| Error::Threads(format!("no thread to work on: {error}")))?;
+            .map_err(|error| Error::Threads(format!("cannot start a thread: {error}")))?;
         let mut interrupted = None;
         let result = loop {
             let receiver = &mut receiver;
@@ -68,12 +68,11 @@ pub(super) fn watched<T: Send>(
     })
 }
 
-/// Products of values with weights that are done before a person notices.
+/// Products of values and weights that take less time than a user notices.
 const MAX_BRIEF_EFFORT: usize = 1 << 24;
 
-/// [`watched`], but for work of about `effort` products, if they are few, on this very
-/// thread, where there is no progress and no Ctrl-C until it is done: a thread of its own
-/// would only slow it down.
+/// Runs work of about `effort` products. Short work runs on the calling thread, without progress or
+/// Ctrl-C, because starting a thread would take longer than the work; other work is [`watched`].
 pub(super) fn brief_or_watched<T: Send>(
     py: Python<'_>,
     effort: usize,
@@ -86,16 +85,17 @@ pub(super) fn brief_or_watched<T: Send>(
     py.detach(|| attached(work))
 }
 
-/// Products that are done before another thread could have been given the interpreter and have given
-/// it back: some tens of microseconds.
+/// Products that take some tens of microseconds: less than releasing the interpreter to another
+/// thread and getting it back.
 pub(super) const MAX_INSTANT_EFFORT: usize = 1 << 15;
 
-/// Of more rows a product takes longer, as their preparation comes to it.
+/// Rows up to which [`MAX_INSTANT_EFFORT`] holds. With more rows their preparation takes longer than
+/// the products.
 pub(super) const MAX_INSTANT_ROWS: usize = 16;
 
-/// Runs `work` of at most [`MAX_INSTANT_EFFORT`] products and [`MAX_INSTANT_ROWS`] on this thread,
-/// which keeps the interpreter: where several threads ask for little, each call would wait for the
-/// others twice otherwise. `work` must not wait for a lock.
+/// Runs `work` of at most [`MAX_INSTANT_EFFORT`] products and [`MAX_INSTANT_ROWS`] rows on this
+/// thread, without releasing the interpreter. Otherwise, if several threads make short calls, each
+/// call would wait twice for the other threads. `work` must not wait for a lock.
 pub(super) fn attached<T>(work: impl FnOnce(&Control) -> Result<T>) -> PyResult<T> {
     let control = Control::new(0);
     settle(catch_unwind(AssertUnwindSafe(|| work(&control))))
@@ -114,68 +114,74 @@ fn settle<T>(outcome: std::thread::Result<Result<T>>) -> PyResult<T> {
     )))
 }
 
-/// What `__reduce__` returns: the function that makes the object again, and its arguments.
+/// The result of `__reduce__`: the function that recreates the object, and its arguments.
 pub(super) type Reduced<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>,));
 
-/// The bytes of a bundle, made while other threads of Python run.
-pub(super) fn bundle_bytes(
-    py: Python<'_>,
-    to_bundle: impl FnOnce() -> Bundle + Send,
-) -> PyResult<Bound<'_, PyBytes>> {
-    let bytes = py.detach(|| to_bundle().to_bytes())?;
-    Ok(PyBytes::new(py, &bytes))
-}
-
-/// What `read` makes of the bundle that [`bundle_bytes`] wrote.
-pub(super) fn from_bytes<T: Send>(
-    py: Python<'_>,
-    bytes: &[u8],
-    read: impl FnOnce(Bundle) -> Result<T> + Send,
-) -> PyResult<T> {
-    Ok(py.detach(|| read(Bundle::from_bytes(bytes)?))?)
-}
-
-/// `object` as `from_bytes` of its class and `bytes`.
-pub(super) fn reduced<'py, T>(
+/// Pickles `object` as a call of `from_bytes` of its class with the bytes of its bundle.
+pub(super) fn reduce<'py, T>(
     object: &Bound<'py, T>,
-    bytes: Bound<'py, PyBytes>,
+    to_bundle: impl FnOnce() -> Bundle + Send,
 ) -> PyResult<Reduced<'py>> {
-    let class = object.as_any().get_type();
-    Ok((class.getattr("from_bytes")?, (bytes,)))
+    let (py, class) = (object.py(), object.as_any().get_type());
+    let bytes = py.detach(|| to_bundle().to_bytes())?;
+    Ok((class.getattr("from_bytes")?, (PyBytes::new(py, &bytes),)))
+}
+
+/// Waits while `is_pending` returns true, but no longer than [`POLL_INTERVAL`]. Other threads of
+/// Python run meanwhile.
+fn wait_while(py: Python<'_>, is_pending: impl Fn() -> bool + Send + Sync) {
+    /// First pause. Later ones are a part of the time waited so far, so long waits cost little.
+    const PAUSE: Duration = Duration::from_micros(50);
+    py.detach(|| {
+        let start = Instant::now();
+        while is_pending() && start.elapsed() < POLL_INTERVAL {
+            thread::sleep(PAUSE.max(start.elapsed() / 8));
+        }
+    });
 }
 
 pub(super) type Model = dyn Classifier;
-/// What Python calls the classes; the core does not look at it.
+/// The classes as Python knows them; the core does not look at them.
 pub(super) type Labels = Option<Arc<Py<PyAny>>>;
 
-/// How often learning looks whether the readers are done.
-const READER_POLL_INTERVAL: Duration = Duration::from_micros(50);
-
-/// A model with its labels: both are read together and change together.
+/// A model with its labels, which are read together and change together.
 ///
-/// A reader takes a [`Share`], learning the model itself: readers wait for it, and it waits for
-/// them, for [`POLL_INTERVAL`] at most. Where shares last longer it learns on a copy, so that nobody who
-/// keeps one can stop it.
+/// A reader takes a [`Share`], a learner the model itself. Readers wait until learning ends. A
+/// learner waits for readers, but at most [`POLL_INTERVAL`]: after that it learns on a copy, so a
+/// share that is kept cannot block learning.
 pub(super) struct SharedModel(Mutex<Held>);
 
-/// Locked for a moment, and only by threads that hold the interpreter, as a thread that forks
-/// does: so a forked process never finds it locked.
+/// The mutex is locked only briefly, and only by threads that hold the interpreter. A thread that
+/// forks holds it too, so a forked process never finds the mutex locked.
 enum Held {
     Here(Share),
-    /// And the labels from before.
+    /// A thread learns. The labels are those before it.
     Learning(Arc<Learning>, Labels),
 }
 
-/// The model and its labels at one time.
+/// The state of a model at one time.
 #[derive(Clone)]
 pub(super) struct Share {
     pub model: Arc<Model>,
     pub labels: Labels,
-    /// Shared by all who have it for a while, and for whom learning waits.
+    /// The parameters as a dictionary, once a caller has asked for them.
+    pub params: Arc<PyOnceLock<Py<PyAny>>>,
+    /// Held by every reader that learning waits for.
     pub lease: Lease,
 }
 
 pub(super) type Lease = Arc<()>;
+
+impl From<Arc<Model>> for Share {
+    fn from(model: Arc<Model>) -> Self {
+        Self {
+            model,
+            labels: None,
+            params: Arc::new(PyOnceLock::new()),
+            lease: Lease::default(),
+        }
+    }
+}
 
 impl Deref for Share {
     type Target = Model;
@@ -186,45 +192,44 @@ impl Deref for Share {
 }
 
 impl SharedModel {
-    pub fn new(model: Arc<Model>, labels: Labels) -> Self {
+    /// A model that starts from `share`. Learning does not wait for the readers of `share`.
+    pub fn new(share: Share) -> Self {
         Self(Mutex::new(Held::Here(Share {
-            model,
-            labels,
             lease: Lease::default(),
+            ..share
         })))
     }
 
-    /// A share of the model, once nothing learns it.
+    /// Returns a share of the model, after learning has ended.
     pub fn share(&self, py: Python<'_>) -> PyResult<Share> {
         let learning = match &*self.lock() {
             Held::Here(share) => return Ok(share.clone()),
             Held::Learning(learning, _) => learning.clone(),
         };
-        // What it leaves is there for those who wait, even if more is learned at once.
+        // The result is kept for those who wait, even if another thread starts learning at once.
         learning.wait(py)
     }
 
-    /// The model, to learn, once nothing else learns it. Dropping it puts it back.
+    /// Takes the model to learn, after other learning has ended. Dropping the result returns it.
     pub fn take(&self, py: Python<'_>) -> PyResult<Taken<'_>> {
         let learning = Arc::new(Learning::new());
         loop {
             let mut held = self.lock();
-            let other = match &mut *held {
+            let other = match &*held {
                 Held::Learning(other, _) => other.clone(),
                 Held::Here(share) => {
-                    let labels = share.labels.clone();
-                    let taken = mem::replace(&mut *held, Held::Learning(learning.clone(), labels));
+                    let share = share.clone();
+                    *held = Held::Learning(learning.clone(), share.labels.clone());
                     drop(held);
-                    let Held::Here(share) = taken else {
-                        unreachable!("it was here")
-                    };
-                    let taken = Taken {
+                    let lease = &share.lease;
+                    if Arc::strong_count(lease) > 1 {
+                        wait_while(py, || Arc::strong_count(lease) > 1);
+                    }
+                    return Ok(Taken {
                         from: self,
                         share,
                         learning,
-                    };
-                    taken.wait_for_readers(py);
-                    return Ok(taken);
+                    });
                 }
             };
             drop(held);
@@ -232,7 +237,7 @@ impl SharedModel {
         }
     }
 
-    /// The labels, which can be had while the model learns.
+    /// Returns the labels. Does not wait for learning.
     pub fn labels(&self) -> Labels {
         match &*self.lock() {
             Held::Here(share) => share.labels.clone(),
@@ -241,11 +246,12 @@ impl SharedModel {
     }
 
     fn lock(&self) -> MutexGuard<'_, Held> {
-        locked(&self.0)
+        // No code panics while it holds the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A model that learns. It is sound whatever happens: learning that panics leaves it so.
+/// A model that learns. A panic leaves it valid, so it is always returned.
 pub(super) struct Taken<'a> {
     from: &'a SharedModel,
     share: Share,
@@ -257,7 +263,7 @@ impl Taken<'_> {
         &*self.share.model
     }
 
-    /// The model alone: a copy where there are shares of it.
+    /// Returns the model to change; a copy if others share it.
     pub fn own(&mut self) -> &mut Model {
         let model = &mut self.share.model;
         if Arc::get_mut(model).is_none() {
@@ -267,78 +273,55 @@ impl Taken<'_> {
     }
 
     /// Replaces the labels.
-    pub fn rename(&mut self, labels: Labels) {
+    pub fn set_labels(&mut self, labels: Labels) {
         self.share.labels = labels;
     }
 
-    fn wait_for_readers(&self, py: Python<'_>) {
-        let is_read = || Arc::strong_count(&self.share.lease) > 1;
-        if is_read() {
-            py.detach(|| {
-                let start = Instant::now();
-                while is_read() && start.elapsed() < POLL_INTERVAL {
-                    thread::sleep(READER_POLL_INTERVAL);
-                }
-            });
-        }
+    /// Replaces parameters that do not affect what was learned.
+    pub fn set_params(&mut self, params_json: &str) -> Result<()> {
+        self.own().set_params(params_json)?;
+        self.share.params = Arc::new(PyOnceLock::new());
+        Ok(())
     }
 }
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
         self.share.lease = Lease::default();
-        let learning = mem::replace(&mut *self.from.lock(), Held::Here(self.share.clone()));
-        self.learning.end(&self.share);
-        drop(learning);
+        *self.from.lock() = Held::Here(self.share.clone());
+        // It has never been set: only this object sets it.
+        let _ = self.learning.outcome.set(self.share.clone());
     }
 }
 
-/// Learning that others wait for.
+/// One thread's learning, and its outcome for the threads that wait for it.
 struct Learning {
     process: u32,
-    outcome: Mutex<Option<Share>>,
-    end: Condvar,
+    outcome: OnceLock<Share>,
 }
 
 impl Learning {
     fn new() -> Self {
         Self {
             process: process::id(),
-            outcome: Mutex::new(None),
-            end: Condvar::new(),
+            outcome: OnceLock::new(),
         }
     }
 
-    /// Waits for the end; Ctrl-C ends the waiting.
+    /// Waits for the outcome. Ctrl-C ends the wait.
     fn wait(&self, py: Python<'_>) -> PyResult<Share> {
         if self.process != process::id() {
             return Err(PyRuntimeError::new_err(
-                "this process was forked while another thread taught the model, and has no whole \
-                 copy of it: fit it again, load it from a file, or fork while nothing learns",
+                "the model is incomplete: another thread was training it when this process was \
+                 forked; fit it again, load it from a file, or fork while no thread trains it",
             ));
         }
         loop {
-            let outcome = py.detach(|| {
-                let outcome = locked(&self.outcome);
-                let waited = self
-                    .end
-                    .wait_timeout_while(outcome, POLL_INTERVAL, |o| o.is_none());
-                waited.unwrap_or_else(PoisonError::into_inner).0.clone()
-            });
-            match outcome {
-                Some(share) => return Ok(share),
+            wait_while(py, || self.outcome.get().is_none());
+            match self.outcome.get() {
+                Some(share) => return Ok(share.clone()),
                 None => py.check_signals()?,
             }
         }
     }
-
-    fn end(&self, share: &Share) {
-        *locked(&self.outcome) = Some(share.clone());
-        self.end.notify_all();
-    }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while one is locked.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

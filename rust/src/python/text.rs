@@ -11,10 +11,10 @@ use pyo3::types::PyBytes;
 
 use super::arrays::{LabelSetsArg, RowsArg};
 use super::run::watched;
-use crate::text::{self, Layout, LineBlocks, ReadAhead, Source, SvmlightOptions};
+use crate::text::{self, LineBlocks, ReadAhead, Source, Svmlight, SvmlightOptions, Xmc};
 
-/// `indptr`, `indices` and `data` of X, `indptr` and labels of y, the number
-/// of columns, the number of labels, whether y is label sets.
+/// Returns `indptr`, `indices` and `data` of X, `indptr` and labels of y, the number of columns, the
+/// number of labels, and whether y is label sets.
 fn arrays<L: Element>(py: Python<'_>, batch: text::Batch<L>) -> PyResult<Bound<'_, PyAny>> {
     let table = batch.table;
     let arrays = (
@@ -30,59 +30,56 @@ fn arrays<L: Element>(py: Python<'_>, batch: text::Batch<L>) -> PyResult<Bound<'
     Ok(arrays.into_pyobject(py)?.into_any())
 }
 
-/// zero_based, n_features and multilabel; `None` for what is to be found out.
+/// `zero_based`, `n_features` and `multilabel`; `None` takes the value from the file.
 type Options = (Option<bool>, Option<usize>, Option<bool>);
 
-fn svmlight_options((zero_based, n_features, multilabel): Options) -> SvmlightOptions {
-    SvmlightOptions {
+fn svmlight((zero_based, n_features, multilabel): Options) -> PyResult<Svmlight> {
+    Ok(Svmlight::new(SvmlightOptions {
         zero_based,
         n_features,
         multilabel,
-    }
+    })?)
 }
 
-/// A whole svmlight file.
+/// Reads a whole svmlight file.
 #[pyfunction]
 pub(super) fn load_svmlight(
     py: Python<'_>,
     path: PathBuf,
     options: Options,
 ) -> PyResult<Bound<'_, PyAny>> {
-    let options = svmlight_options(options);
-    let batch = watched(py, None, |c| {
-        text::load_svmlight(Source::open(&path)?, options, c)
-    })?;
+    let format = svmlight(options)?;
+    let batch = watched(py, None, |c| text::load(Source::open(&path)?, format, c))?;
     arrays(py, batch)
 }
 
-/// Reads a svmlight file only to find out its `(zero_based, n_features, multilabel)`.
+/// Reads an svmlight file only to find its `(zero_based, n_features, multilabel)`.
 #[pyfunction]
 pub(super) fn scan_svmlight(
     py: Python<'_>,
     path: PathBuf,
     options: Options,
 ) -> PyResult<(bool, usize, bool)> {
-    let options = svmlight_options(options);
+    let format = svmlight(options)?;
     let layout = watched(py, None, |c| {
-        text::scan_svmlight(Source::open(&path)?, options, c)
+        text::scan_svmlight(Source::open(&path)?, format, c)
     })?;
     Ok((layout.zero_based, layout.n_features, layout.multilabel))
 }
 
-/// A whole XMC file; `multilabel=None`: to be found out.
+/// Reads a whole XMC file. `multilabel=None` takes the value from the file.
 #[pyfunction]
 pub(super) fn load_xmc(
     py: Python<'_>,
     path: PathBuf,
     multilabel: Option<bool>,
 ) -> PyResult<Bound<'_, PyAny>> {
-    let batch = watched(py, None, |c| {
-        text::load_xmc(Source::open(&path)?, multilabel, c)
-    })?;
+    let format = Xmc::new(multilabel);
+    let batch = watched(py, None, |c| text::load(Source::open(&path)?, format, c))?;
     arrays(py, batch)
 }
 
-/// Writes X and the CSR indicator y, of `n_labels` columns, as XMC text.
+/// Writes X and the CSR indicator matrix y, which has `n_labels` columns, as XMC text.
 #[pyfunction]
 pub(super) fn save_xmc(
     py: Python<'_>,
@@ -98,7 +95,7 @@ pub(super) fn save_xmc(
 
 type Next<'py> = PyResult<Option<Bound<'py, PyAny>>>;
 
-/// Parts of a file, read ahead in the background.
+/// An iterator over parts of a file, which are read in the background before they are needed.
 #[pyclass(frozen, module = "xmtree._core")]
 pub(super) struct Stream(Box<dyn Fn(Python<'_>) -> Next<'_> + Send + Sync>);
 
@@ -125,7 +122,7 @@ impl Stream {
     }
 }
 
-/// Streams a svmlight file of a known `(zero_based, n_features, multilabel)`.
+/// Streams an svmlight file whose `(zero_based, n_features, multilabel)` are known.
 #[pyfunction]
 pub(super) fn iter_svmlight(
     path: PathBuf,
@@ -133,23 +130,20 @@ pub(super) fn iter_svmlight(
     layout: (bool, usize, bool),
 ) -> PyResult<Stream> {
     let (zero_based, n_features, multilabel) = layout;
-    let layout = Layout {
-        zero_based,
-        n_features,
-        multilabel,
-    };
-    let stream = text::Stream::svmlight(Source::open(&path)?, batch_size, layout)?;
+    let format = svmlight((Some(zero_based), Some(n_features), Some(multilabel)))?;
+    let stream = text::stream(Source::open(&path)?, format, batch_size)?;
     Ok(Stream::new(stream, arrays))
 }
 
 /// Streams an XMC file.
 #[pyfunction]
 pub(super) fn iter_xmc(path: PathBuf, batch_size: usize, multilabel: bool) -> PyResult<Stream> {
-    let stream = text::Stream::xmc(Source::open(&path)?, batch_size, multilabel)?;
+    let format = Xmc::new(Some(multilabel));
+    let stream = text::stream(Source::open(&path)?, format, batch_size)?;
     Ok(Stream::new(stream, arrays))
 }
 
-/// The text of a file, unpacked, in blocks of whole lines.
+/// Streams the text of a file, decompressed, in blocks of whole lines.
 #[pyfunction]
 pub(super) fn iter_lines(path: PathBuf) -> PyResult<Stream> {
     let blocks = LineBlocks::read(Source::open(&path)?)?;

@@ -1,21 +1,78 @@
-//! Driving a format over the blocks of a file: whole files in one piece, or batches that are read
-//! ahead in the background in constant memory.
+//! Reads a file with the parser of its format: the whole file, or batches that a thread parses
+//! before they are needed, in constant memory.
 
 use super::cursor::Cursor;
 use super::source::{LineBlocks, ReadAhead, Source};
-use super::svmlight::{Layout, Svmlight, SvmlightOptions};
+use super::svmlight::{Layout, Svmlight};
 use super::table::{Batch, Fault, Format, Table};
-use super::xmc::Xmc;
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::memory;
 
-/// A file on its way through a format.
-pub(super) struct Reader<F> {
+/// Reads a whole file.
+pub fn load<F: Format>(source: Source, format: F, control: &Control) -> Result<Batch<F::Label>> {
+    /// Size of a table up to which the available memory is not checked.
+    const UNCHECKED_BYTES: usize = 1 << 28;
+    let mut reader = Reader::start(source, format)?;
+    let mut table = Table::default();
+    let mut checked = UNCHECKED_BYTES;
+    while reader.advance(&mut table, usize::MAX, control)? {
+        let needed = table.n_bytes();
+        if needed > checked {
+            // The question is slow, so it is repeated only when the size has doubled.
+            checked = needed.saturating_mul(2);
+            let what = format!("{}: its rows, loaded at once,", reader.name);
+            let instead = "read it in batches, with iter_xmc or iter_svmlight";
+            memory::check(needed, &what, instead)?;
+        }
+    }
+    reader.batch(table)
+}
+
+/// Reads a whole svmlight file only to find its layout.
+pub fn scan_svmlight(source: Source, format: Svmlight, control: &Control) -> Result<Layout> {
+    let mut reader = Reader::start(source, format)?;
+    while reader.advance(&mut Table::default(), usize::MAX, control)? {}
+    reader.format.layout().map_err(|fault| reader.fault(fault))
+}
+
+/// Batches that may wait to be received.
+const MAX_WAITING_BATCHES: usize = 2;
+
+/// The batches of a file in order. One thread parses them before they are needed, another
+/// decompresses the text.
+pub type Stream<L> = ReadAhead<Batch<L>>;
+
+/// Streams a file in batches of `size` rows. All options of `format` must be known: a stream cannot
+/// find out what depends on the end of the file.
+pub fn stream<F: Format>(source: Source, format: F, size: usize) -> Result<Stream<F::Label>> {
+    if size == 0 {
+        return Err(Error::parameter("batch_size", size, "at least 1"));
+    }
+    let mut reader = Reader::start(source, format)?;
+    Stream::start(MAX_WAITING_BATCHES, move |control, to| {
+        let mut table = Table::default();
+        let mut more = true;
+        while more {
+            more = reader.advance(&mut table, size, control)?;
+            if table.n_rows() == size || (!more && table.n_rows() > 0) {
+                let batch = reader.batch(std::mem::take(&mut table))?;
+                if to.send(Ok(Some(batch))).is_err() {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// A file that is being parsed.
+struct Reader<F> {
     format: F,
     name: String,
     blocks: LineBlocks,
     block: Vec<u8>,
+    /// Bytes of the block that have been parsed.
     at: usize,
     /// Lines read so far, comments and header included.
     lines: u64,
@@ -23,7 +80,7 @@ pub(super) struct Reader<F> {
 
 impl<F: Format> Reader<F> {
     /// Starts reading `source` in the background.
-    pub fn start(source: Source, format: F) -> Result<Self> {
+    fn start(source: Source, format: F) -> Result<Self> {
         Ok(Self {
             format,
             name: source.name.clone(),
@@ -34,10 +91,10 @@ impl<F: Format> Reader<F> {
         })
     }
 
-    /// Adds rows to `table` until it has `limit` or the block at hand is
-    /// used up, fetching a block if there is none at hand. False at the end
-    /// of the file, which is then known to be complete.
-    pub fn advance(
+    /// Adds rows to `table` until it has `limit` rows or the block ends. Fetches the next block if
+    /// the last one has ended. Returns false at the end of the file, after checking that the file
+    /// is complete.
+    fn advance(
         &mut self,
         table: &mut Table<F::Label>,
         limit: usize,
@@ -53,7 +110,7 @@ impl<F: Format> Reader<F> {
             let has_mark = self.lines == 0 && self.block.starts_with(b"\xef\xbb\xbf");
             self.at = if has_mark { 3 } else { 0 };
         }
-        // Of few rows not the whole block, which would be counted again for each of them.
+        // Counting the whole block again for each small batch would take longer than parsing.
         let text = &self.block[self.at..];
         table.reserve_for(&text[..text.len().min(limit.saturating_mul(64))])?;
         let mut cursor = Cursor::new(&self.block, self.at);
@@ -67,7 +124,7 @@ impl<F: Format> Reader<F> {
         Ok(true)
     }
 
-    pub fn batch(&self, table: Table<F::Label>) -> Result<Batch<F::Label>> {
+    fn batch(&self, table: Table<F::Label>) -> Result<Batch<F::Label>> {
         self.format.batch(table).map_err(|fault| self.fault(fault))
     }
 
@@ -77,109 +134,6 @@ impl<F: Format> Reader<F> {
             line,
             what,
         }
-    }
-
-    fn whole(mut self, control: &Control) -> Result<Batch<F::Label>> {
-        /// Bytes that need no asking.
-        const UNCHECKED_BYTES: usize = 1 << 28;
-        let mut table = Table::default();
-        let mut asked = UNCHECKED_BYTES;
-        while self.advance(&mut table, usize::MAX, control)? {
-            let announced = self.format.announced_rows().unwrap_or(0);
-            let announced = usize::try_from(announced).unwrap_or(usize::MAX);
-            let needed = table
-                .size()
-                .max(announced.saturating_mul(Table::<F::Label>::ROW_BYTES));
-            if needed > asked {
-                // As much again, before it is asked once more.
-                asked = needed.saturating_mul(2);
-                let what = format!("{}: its rows, loaded at once,", self.name);
-                memory::check(
-                    needed,
-                    &what,
-                    "read it in batches, with iter_xmc or iter_svmlight",
-                )?;
-            }
-        }
-        self.batch(table)
-    }
-}
-
-/// Reads a whole svmlight file.
-pub fn load_svmlight(
-    source: Source,
-    options: SvmlightOptions,
-    control: &Control,
-) -> Result<Batch<f64>> {
-    Reader::start(source, Svmlight::new(options)?)?.whole(control)
-}
-
-/// Reads a whole svmlight file only to find out what its options are.
-pub fn scan_svmlight(
-    source: Source,
-    options: SvmlightOptions,
-    control: &Control,
-) -> Result<Layout> {
-    let mut reader = Reader::start(source, Svmlight::new(options)?)?;
-    let mut table = Table::default();
-    while reader.advance(&mut table, usize::MAX, control)? {
-        table.clear();
-    }
-    reader.format.layout().map_err(|fault| reader.fault(fault))
-}
-
-/// Reads a whole XMC file. `multilabel` is what was asked for;
-/// `None`: unless every row has exactly one label.
-pub fn load_xmc(source: Source, multilabel: Option<bool>, control: &Control) -> Result<Batch<i32>> {
-    Reader::start(source, Xmc::new(multilabel))?.whole(control)
-}
-
-/// Batches that may wait to be taken.
-const MAX_WAITING_BATCHES: usize = 2;
-
-/// The batches of a file in order. Their thread parses ahead of whoever takes them, another
-/// decompresses ahead of it.
-pub type Stream<L> = ReadAhead<Batch<L>>;
-
-impl Stream<f64> {
-    /// Streams an svmlight file in batches of `size` rows. A stream cannot
-    /// find out what depends on a file's end, so every option is given.
-    pub fn svmlight(source: Source, size: usize, layout: Layout) -> Result<Self> {
-        let format = Svmlight::new(SvmlightOptions {
-            zero_based: Some(layout.zero_based),
-            n_features: Some(layout.n_features),
-            multilabel: Some(layout.multilabel),
-        })?;
-        Reader::start(source, format)?.stream(size)
-    }
-}
-
-impl Stream<i32> {
-    /// Streams an XMC file in batches of `size` rows.
-    pub fn xmc(source: Source, size: usize, multilabel: bool) -> Result<Self> {
-        Reader::start(source, Xmc::new(Some(multilabel)))?.stream(size)
-    }
-}
-
-impl<F: Format> Reader<F> {
-    fn stream(mut self, size: usize) -> Result<Stream<F::Label>> {
-        if size == 0 {
-            return Err(Error::parameter("batch_size", size, "at least 1"));
-        }
-        Stream::start(MAX_WAITING_BATCHES, move |control, to| {
-            let mut table = Table::default();
-            let mut more = true;
-            while more {
-                more = self.advance(&mut table, size, control)?;
-                if table.n_rows() == size || (!more && table.n_rows() > 0) {
-                    let batch = self.batch(std::mem::take(&mut table))?;
-                    if to.send(Ok(Some(batch))).is_err() {
-                        break;
-                    }
-                }
-            }
-            Ok(())
-        })
     }
 }
 

@@ -1,10 +1,11 @@
-//! A file's text: opened, decompressed and cut into blocks of whole lines, on a thread of its own.
+//! Opens text, decompresses it and cuts it into blocks of whole lines, on a thread of its own.
 //!
-//! The kind of compression is told by the first bytes, not by the file's name. Channels are bounded, so
-//! reading ahead takes constant memory.
+//! The first bytes of a file say how it is compressed. Channels are bounded, so reading ahead takes
+//! constant memory.
 
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, ErrorKind, Read};
+use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read};
+use std::mem;
 use std::path::Path;
 use std::sync::mpsc::{sync_channel, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,23 +15,23 @@ use std::time::Duration;
 use crate::control::Control;
 use crate::error::{Error, Result};
 
-/// How much of the compressed file is read at once.
+/// Bytes that are read from the file, or decompressed, at once.
 const READ_BYTES: usize = 1 << 18;
 
-/// The longest of the magic numbers.
+/// Length of the longest magic number.
 const MAGIC_BYTES: usize = 6;
 
-/// Where text comes from. A file is open, but nothing of it has been read yet, so that a
-/// missing one is known at once and a slow pipe blocks nobody.
+/// A place that text is read from. A file is open, so a missing one is reported at once, but
+/// nothing has been read, so a slow pipe does not block the caller.
 pub struct Source {
     bytes: Box<dyn Read + Send>,
-    /// The file's name as it was given, `<stdin>` for stdin.
+    /// Name of the file as it was given, `<stdin>` for stdin.
     pub(super) name: String,
-    /// Whether text should be passed on as it trickles in.
+    /// True if text must be passed on as it arrives.
     is_stdin: bool,
 }
 
-/// Decompressed bytes and what they were packed in, for messages; `None` if they were plain.
+/// Decompressed bytes and the name of the compression, for messages; `None` for plain text.
 type Text = (Box<dyn Read>, Option<&'static str>);
 
 impl Source {
@@ -48,7 +49,7 @@ impl Source {
         Ok(Self::reader(&name, file))
     }
 
-    /// What `reader` reads, packed or not; messages call it `name`.
+    /// A source of the bytes of `reader`, compressed or not. Messages call it `name`.
     pub fn reader(name: &str, reader: impl Read + Send + 'static) -> Self {
         Self {
             bytes: Box::new(reader),
@@ -56,25 +57,11 @@ impl Source {
             is_stdin: false,
         }
     }
-
-    /// The bytes of a test as if they were a file.
-    #[cfg(test)]
-    pub(super) fn from_bytes(bytes: &[u8]) -> Self {
-        Self::reader("test", Cursor::new(bytes.to_vec()))
-    }
 }
 
-impl std::fmt::Debug for Source {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Source")
-            .field("name", &self.name)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Looks at the first bytes and unpacks accordingly. The file's suffix
-/// does not count: downloads are renamed, and stdin has none.
-fn unpacked(mut raw: Box<dyn Read + Send>) -> io::Result<Text> {
+/// Returns the text of `raw`, decompressed as its first bytes say. The suffix of the file does not
+/// count: downloads are renamed, and stdin has none.
+fn decompressed(mut raw: Box<dyn Read + Send>) -> io::Result<Text> {
     let mut magic = Vec::with_capacity(MAGIC_BYTES);
     raw.by_ref()
         .take(MAGIC_BYTES as u64)
@@ -90,10 +77,10 @@ fn unpacked(mut raw: Box<dyn Read + Send>) -> io::Result<Text> {
             let text = liblzma::bufread::XzDecoder::new_multi_decoder(whole);
             (Box::new(text), Some("xz"))
         }
-        // 0x184d2a5? are the skippable frames that some packers begin with.
+        // 0x184d2a5? are skippable frames, which some programs write first.
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
             let mut text = zstd::stream::read::Decoder::with_buffer(whole)?;
-            // Files packed with --long ask for windows beyond the default of 128 MiB.
+            // Files compressed with --long need windows beyond the default of 128 MiB.
             let is_wide = cfg!(target_pointer_width = "64");
             text.window_log_max(if is_wide { 31 } else { 30 })?;
             (Box::new(text), Some("zstd"))
@@ -102,30 +89,31 @@ fn unpacked(mut raw: Box<dyn Read + Send>) -> io::Result<Text> {
     })
 }
 
-/// How often a waiting taker looks at its stop flag.
+/// Time after which a waiting receiver looks at its stop flag.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// An item, the end (`None`), or the error that ended it.
+/// An item, the end (`None`), or the error that ended the work.
 type Message<T> = Result<Option<T>>;
 
-/// Where the thread puts its items.
+/// The end of a channel into which the thread puts its items.
 pub(super) type Sender<T> = SyncSender<Message<T>>;
 
-/// Items of a file in order, made by a thread ahead of whoever takes them. Dropping it ends the
-/// thread.
+/// The items of a file in order. A thread produces them before they are needed. Dropping this ends
+/// the thread.
 #[derive(Debug)]
 pub struct ReadAhead<T> {
-    /// `None` once the end, or an error, was handed out.
+    /// `None` once the end, or an error, was returned.
     messages: Mutex<Option<Receiver<Message<T>>>>,
-    /// Stops the thread.
+    /// The stop flag of the thread.
     worker: Arc<Control>,
 }
 
 impl<T: Send + 'static> ReadAhead<T> {
-    /// Starts `work`, whose items may wait, `waiting` at a time, to be taken. The thread
-    /// ends by itself when the work does, or when this is dropped and it next has something
-    /// to hand over or looks at its control; nobody waits for it, because it may hang on a pipe.
-    /// An error where the system starts no thread.
+    /// Starts a thread that does `work`. Up to `waiting` items wait to be received.
+    ///
+    /// The thread ends with its work. After this is dropped, it ends when it next sends an item or
+    /// checks its control. It is never joined, because it may be blocked by a pipe. An error means
+    /// that the system cannot start a thread.
     pub(super) fn start(
         waiting: usize,
         work: impl FnOnce(&Control, &Sender<T>) -> Result<()> + Send + 'static,
@@ -135,7 +123,7 @@ impl<T: Send + 'static> ReadAhead<T> {
         let control = Arc::clone(&worker);
         let read = move || {
             let last = work(&control, &sender);
-            // That nobody receives any more is the ordinary signal to stop.
+            // A closed channel is the ordinary signal to stop.
             let _ = sender.send(last.map(|()| None));
         };
         thread::Builder::new()
@@ -147,8 +135,8 @@ impl<T: Send + 'static> ReadAhead<T> {
         })
     }
 
-    /// The next item, `None` after the last; gives up waiting when `control` says so, and
-    /// can then be asked again. After an error of the thread there is no more.
+    /// Returns the next item, `None` after the last one or after an error. Stops waiting when
+    /// `control` says so; the next call then continues.
     pub fn next(&self, control: &Control) -> Result<Option<T>> {
         let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(receiver) = &*messages else {
@@ -159,8 +147,8 @@ impl<T: Send + 'static> ReadAhead<T> {
             match receiver.recv_timeout(POLL_INTERVAL) {
                 Ok(message) => break message,
                 Err(RecvTimeoutError::Timeout) => {}
-                // Only a panic closes the channel without a last word. It must
-                // not pass for the end of the file.
+                // Only a panic closes the channel without a last message. It must not look like
+                // the end of the file.
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(Error::data("the thread that reads the file has died"))
                 }
@@ -175,189 +163,114 @@ impl<T: Send + 'static> ReadAhead<T> {
 
 impl<T> Drop for ReadAhead<T> {
     fn drop(&mut self) {
-        // The thread may be waiting for another one, where it hears of nothing else.
+        // The thread may be waiting for another thread, where a closed channel does not stop it.
         self.worker.stop();
     }
 }
 
-/// Size of a block, but for longer lines. Large enough that handing it over
-/// costs nothing, small enough to stay in the second-level cache.
+/// Least size of a block. Sending a block of this size costs almost nothing, and it stays in the
+/// second-level cache.
 const BLOCK_BYTES: usize = 1 << 20;
 /// Blocks that may wait to be parsed.
 const MAX_WAITING_BLOCKS: usize = 3;
-/// No data set has lines this long; a file without line ends does, and must
+/// Longest line. No data set has lines this long, but a file without line ends does, and it must
 /// not fill the memory before it is refused.
 const MAX_LINE_BYTES: usize = 1 << 28;
 
-/// The text of a file, plain or compressed, in blocks of whole lines, each ending in `\n`.
+/// The text of a file, decompressed, in blocks of whole lines. Each line ends in `\n`.
 pub type LineBlocks = ReadAhead<Vec<u8>>;
 
 impl LineBlocks {
     /// Starts reading `source` in the background.
     pub fn read(source: Source) -> Result<Self> {
-        Self::start(MAX_WAITING_BLOCKS, move |_, to| {
-            let mut n_lines = 0;
-            let ended = cut(source.bytes, source.is_stdin, to, &mut n_lines);
-            ended.map_err(|error| match error.kind() {
-                ErrorKind::InvalidData => Error::Line {
-                    file: source.name,
-                    line: n_lines + 1,
-                    what: error.to_string(),
-                },
-                _ => Error::io(source.name, error),
-            })
-        })
+        Self::start(MAX_WAITING_BLOCKS, move |_, to| send_blocks(source, to))
     }
 }
 
-/// Reads `raw` to its end and sends it, unpacked, in blocks of whole lines, which it counts. An
-/// error of the kind `InvalidData` says that what was read is no sound file, any other that the
-/// operating system refused.
-fn cut(
-    raw: Box<dyn Read + Send>,
-    trickles: bool,
-    to: &Sender<Vec<u8>>,
-    n_lines: &mut u64,
-) -> io::Result<()> {
-    let (mut bytes, packing) = unpacked(raw)?;
-    // A plain pipe is passed on as it comes, so that a slow writer's lines are
-    // not held back until they fill a block.
-    let enough = if trickles && packing.is_none() {
-        1
-    } else {
-        BLOCK_BYTES
+/// Sends the text of `source` in blocks of whole lines.
+fn send_blocks(source: Source, to: &Sender<Vec<u8>>) -> Result<()> {
+    let Source {
+        bytes,
+        name,
+        is_stdin,
+    } = source;
+    let (text, compression) = decompressed(bytes).map_err(|error| Error::io(&name, error))?;
+    let unsound = |n_lines: u64, what: String| Error::Line {
+        file: name.clone(),
+        line: n_lines + 1,
+        what,
     };
-    // The buffer is longer than what is filled, so that a decoder that hands
-    // out little at a time does not have it cleared again and again.
-    let mut buffer = vec![0; BLOCK_BYTES];
-    let mut filled = 0;
-    let mut line_end = 0;
+    let mut n_lines = 0;
+    // The lines of a slow writer are not held back until they fill a block.
+    let at_once = is_stdin && compression.is_none();
+    let min_bytes = if at_once { 1 } else { BLOCK_BYTES };
+    let mut text = BufReader::with_capacity(READ_BYTES, text);
+    let mut block = Vec::new();
+    // Length of the whole lines in the block.
+    let mut end = 0;
     loop {
-        if filled == buffer.len() {
-            if filled >= MAX_LINE_BYTES {
-                return Err(unsound(format!(
-                    "no line end within {MAX_LINE_BYTES} bytes; this is no text of examples"
-                )));
-            }
-            buffer.try_reserve(filled)?;
-            buffer.resize(2 * filled, 0);
-        }
-        let read = match bytes.read(&mut buffer[filled..]) {
-            Ok(read) => read,
+        let read = match text.fill_buf() {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) => {
-                // What came whole is still parsed, so that the line number of
-                // the failure is right.
-                send_lines(&mut buffer, filled, line_end, to, n_lines);
-                return Err(failure(error, packing));
+                // The lines before the failure are still parsed, and their own errors come first.
+                send_lines(&mut block, end, to, &mut n_lines);
+                return Err(match compression {
+                    // Errors of the system have a number, errors of the decoders do not.
+                    Some(kind) if error.raw_os_error().is_none() => {
+                        let what = if error.kind() == ErrorKind::UnexpectedEof {
+                            format!("the {kind} data is truncated here")
+                        } else {
+                            format!("the {kind} data is damaged here ({error})")
+                        };
+                        unsound(n_lines, what)
+                    }
+                    _ => Error::io(&name, error),
+                });
             }
+            Ok([]) => {
+                if end < block.len() {
+                    block.push(b'\n');
+                }
+                end = block.len();
+                send_lines(&mut block, end, to, &mut n_lines);
+                return Ok(());
+            }
+            Ok(read) => read,
         };
-        let fresh = &buffer[filled..filled + read];
-        if let Some(at) = fresh.iter().rposition(|&b| b == b'\n') {
-            line_end = filled + at + 1;
+        if let Some(at) = read.iter().rposition(|&byte| byte == b'\n') {
+            end = block.len() + at + 1;
         }
-        filled += read;
-        if read == 0 {
-            if filled > line_end {
-                buffer.truncate(filled);
-                buffer.push(b'\n');
-                filled += 1;
-            }
-            send_lines(&mut buffer, filled, filled, to, n_lines);
-            return Ok(());
+        let n_read = read.len();
+        let reserved = block.try_reserve(n_read);
+        reserved.map_err(|error| Error::io(&name, error.into()))?;
+        block.extend_from_slice(read);
+        text.consume(n_read);
+        if end == 0 && block.len() >= MAX_LINE_BYTES {
+            let what = format!(
+                "no line end within {MAX_LINE_BYTES} bytes; this is not a text of examples"
+            );
+            return Err(unsound(n_lines, what));
         }
-        if line_end > 0 && filled >= enough {
-            match send_lines(&mut buffer, filled, line_end, to, n_lines) {
-                Some(left) => filled = left,
-                None => return Ok(()),
+        if end > 0 && block.len() >= min_bytes {
+            if !send_lines(&mut block, end, to, &mut n_lines) {
+                return Ok(());
             }
-            line_end = 0;
+            end = 0;
         }
     }
 }
 
-/// Sends the bytes before `line_end` and keeps those up to `filled`; how many
-/// that is, or `None` when nobody listens any more.
-fn send_lines(
-    buffer: &mut Vec<u8>,
-    filled: usize,
-    line_end: usize,
-    to: &Sender<Vec<u8>>,
-    n_lines: &mut u64,
-) -> Option<usize> {
-    if line_end == 0 {
-        return Some(filled);
+/// Sends the first `end` bytes of `block`, which are whole lines, and keeps the others. Returns
+/// false if the receiver is gone.
+fn send_lines(block: &mut Vec<u8>, end: usize, to: &Sender<Vec<u8>>, n_lines: &mut u64) -> bool {
+    if end == 0 {
+        return true;
     }
-    let left = filled - line_end;
-    let mut rest = vec![0; BLOCK_BYTES.max(2 * left)];
-    rest[..left].copy_from_slice(&buffer[line_end..filled]);
-    let mut lines = std::mem::replace(buffer, rest);
-    lines.truncate(line_end);
+    let mut rest = Vec::with_capacity(BLOCK_BYTES + READ_BYTES);
+    rest.extend_from_slice(&block[end..]);
+    let mut lines = mem::replace(block, rest);
+    lines.truncate(end);
     let ends = lines.iter().map(|&byte| u64::from(byte == b'\n'));
     *n_lines += ends.sum::<u64>();
-    to.send(Ok(Some(lines))).ok().map(|()| left)
-}
-
-fn failure(error: io::Error, packing: Option<&str>) -> io::Error {
-    match packing {
-        // An error of the system keeps its number; the decoders have none.
-        Some(packing) if error.raw_os_error().is_none() => {
-            unsound(if error.kind() == ErrorKind::UnexpectedEof {
-                format!("the {packing} data is truncated here")
-            } else {
-                format!("the {packing} data is damaged here ({error})")
-            })
-        }
-        _ => error,
-    }
-}
-
-fn unsound(why: String) -> io::Error {
-    io::Error::new(ErrorKind::InvalidData, why)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::Write;
-
-    fn gzip(text: &[u8]) -> Vec<u8> {
-        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        packed.write_all(text).unwrap();
-        packed.finish().unwrap()
-    }
-
-    /// All blocks as one text, and the error that ended them.
-    fn read(bytes: &[u8]) -> (Vec<u8>, Option<String>) {
-        let blocks = LineBlocks::read(Source::from_bytes(bytes)).unwrap();
-        let mut text = Vec::new();
-        loop {
-            match blocks.next(&Control::new(0)) {
-                Ok(Some(block)) => text.extend(block),
-                Ok(None) => return (text, None),
-                Err(error) => return (text, Some(error.to_string())),
-            }
-        }
-    }
-
-    #[test]
-    fn blocks_hold_whole_lines() {
-        let text = "some words of a line\n".repeat(60_000);
-        for bytes in [
-            text.as_bytes(),
-            text.trim_end().as_bytes(),
-            &gzip(text.as_bytes()),
-        ] {
-            assert_eq!(read(bytes), (text.as_bytes().to_vec(), None));
-        }
-        assert_eq!(read(b""), (Vec::new(), None));
-    }
-
-    #[test]
-    fn damage_is_told_by_its_line() {
-        let packed = gzip(b"one\ntwo\n");
-        let (text, error) = read(&packed[..packed.len() - 4]);
-        assert_eq!(text, b"one\ntwo\n");
-        assert_eq!(error.unwrap(), "test:3: the gzip data is truncated here");
-    }
+    to.send(Ok(Some(lines))).is_ok()
 }

@@ -4,67 +4,69 @@ use super::cursor::Cursor;
 use super::table::{looks_like, wrong_first_line, Batch, Fault, Format, Table};
 use crate::error::Error;
 
-/// scipy's smaller index type bounds every column and every label.
+/// Largest column or label: the limit of scipy's smaller index type.
 pub(super) const MAX_INDEX: u64 = i32::MAX as u64;
 
-/// Options of a svmlight file; `None`: to be found out.
+/// Options of an svmlight file. `None` takes the value from the file.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SvmlightOptions {
-    /// Whether indices start at 0. Found out: yes if index 0 occurs.
+    /// True if indices start at 0. Default: true if index 0 occurs.
     pub zero_based: Option<bool>,
-    /// Number of columns. Found out: one more than the highest index.
+    /// Number of columns. Default: as many as the highest index needs.
     pub n_features: Option<usize>,
-    /// Whether y is label sets. Found out: unless every row has one label.
+    /// True if y is label sets. Default: true unless every row has exactly one label.
     pub multilabel: Option<bool>,
 }
 
-/// What a whole file turned out to be.
+/// Options of a file that has been read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    /// Whether indices start at 0.
+    /// True if indices start at 0.
     pub zero_based: bool,
     /// Number of columns.
     pub n_features: usize,
-    /// Whether y is label sets.
+    /// True if y is label sets.
     pub multilabel: bool,
 }
 
-/// The parser of svmlight lines.
-pub(super) struct Svmlight {
+/// Parser of svmlight lines.
+#[derive(Debug)]
+pub struct Svmlight {
     options: SvmlightOptions,
     columns: Columns,
-    /// Rows were seen at all.
+    /// True after the first row.
     has_rows: bool,
-    /// Rows with other than one label were seen.
+    /// True after a row whose number of labels is not one.
     has_sets: bool,
-    /// First line with a label that is no whole number.
+    /// First line with a label that is not a whole number.
     fraction: Option<u64>,
     lowest: Option<i32>,
     /// The highest index and its line.
     highest: Option<(i32, u64)>,
 }
 
-/// Which column indices are accepted and what becomes of them.
+/// The column indices that a line may have.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Columns {
     /// The lowest index in the text.
     pub first: u64,
     /// One more than the highest index in the text.
     pub end: u64,
-    /// Whether `#` ends the line.
+    /// True if `#` starts a comment.
     pub comments: bool,
-    /// What to add to the error of an index that would be right if indices began elsewhere.
+    /// Added to the error of an index that would be allowed if indices began at the other number.
     pub advice: &'static str,
 }
 
 impl Svmlight {
+    /// Returns a parser for a file with these options.
     pub fn new(options: SvmlightOptions) -> crate::Result<Self> {
         if let Some(n) = options.n_features.filter(|&n| n as u64 > MAX_INDEX) {
             let allowed = format!("at most {MAX_INDEX}");
             return Err(Error::parameter("n_features", n, allowed));
         }
         let first = u64::from(options.zero_based == Some(false));
-        // Until it is known whether the file starts at 0 or 1, both must pass.
+        // Indices of both kinds are allowed until the first index of the file is known.
         let last = u64::from(options.zero_based != Some(true));
         let end = options.n_features.map_or(MAX_INDEX, |n| n as u64) + last;
         Ok(Self {
@@ -74,8 +76,8 @@ impl Svmlight {
                 end: end.min(MAX_INDEX + 1),
                 comments: true,
                 advice: match options.zero_based {
-                    Some(true) => "; if indices begin at 1, say zero_based=False (--index-base 1)",
-                    Some(false) => "; if indices begin at 0, say zero_based=True (--index-base 0)",
+                    Some(true) => "; if indices begin at 1, pass zero_based=False (--index-base 1)",
+                    Some(false) => "; if indices begin at 0, pass zero_based=True (--index-base 0)",
                     None => "",
                 },
             },
@@ -87,11 +89,11 @@ impl Svmlight {
         })
     }
 
-    /// What the file is, as far as it was read.
-    pub fn layout(&self) -> Result<Layout, Fault> {
+    /// Returns the options given, and the others by the lines read so far.
+    pub(super) fn layout(&self) -> Result<Layout, Fault> {
         let multilabel = self.options.multilabel.unwrap_or(self.has_sets);
         if let Some(line) = self.fraction.filter(|_| multilabel) {
-            // Numbers between commas are labels, as long as there is no colon.
+            // A CSV file of numbers parses as rows that have labels but no features.
             let what = match self.highest {
                 Some(_) => NOT_WHOLE.into(),
                 None => looks_like(NOT_WHOLE, "CSV"),
@@ -142,7 +144,7 @@ impl Format for Svmlight {
         self.has_rows.then_some(()).ok_or_else(message)
     }
 
-    /// Turns indices as they stand in the text into columns from 0.
+    /// Converts the indices of the text to columns from 0.
     fn batch(&self, mut table: Table<f64>) -> Result<Batch<f64>, Fault> {
         let layout = self.layout()?;
         if !layout.zero_based {
@@ -172,7 +174,7 @@ impl Svmlight {
         }
         let from = table.labels.len();
         read_labels(cursor, table)?;
-        self.has_sets |= table.check_labels(self.options.multilabel, f64::total_cmp)?;
+        self.has_sets |= table.check_labels(self.options.multilabel)?;
         let mut labels = table.labels[from..].iter();
         if self.fraction.is_none() && !labels.all(|&label| is_whole(label)) {
             self.fraction = Some(line);
@@ -186,7 +188,7 @@ impl Svmlight {
         }
         let from = table.columns.len();
         read_features(cursor, self.columns, table)?;
-        // The row is sorted by now.
+        // `read_features` has sorted the row.
         if let [first, .., last] | [first @ last] = table.columns[from..] {
             self.lowest = Some(self.lowest.map_or(first, |low| low.min(first)));
             if self.highest.is_none_or(|(high, _)| high < last) {
@@ -201,10 +203,10 @@ impl Svmlight {
 
 const NOT_WHOLE: &str = "a label of a multilabel file must be a whole number";
 
-/// The integers up to here, 2^53, are f64 without exception.
+/// 2^53: an f64 holds every integer up to this one exactly.
 const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_992.0;
 
-/// Whether a label can be passed on as an i64.
+/// True if a label can be converted to an i64 without loss.
 fn is_whole(label: f64) -> bool {
     label.fract() == 0.0 && label.abs() <= MAX_EXACT_INTEGER
 }
@@ -220,7 +222,7 @@ fn read_labels(cursor: &mut Cursor<'_>, table: &mut Table<f64>) -> Result<(), St
         table.labels.push(label);
         match cursor.peek() {
             b',' => cursor.bump(),
-            // No label: the line begins with its first feature.
+            // The line has no label and begins with its first feature.
             b':' if at == from => {
                 table.labels.pop();
                 cursor.at = from;
@@ -233,7 +235,8 @@ fn read_labels(cursor: &mut Cursor<'_>, table: &mut Table<f64>) -> Result<(), St
     }
 }
 
-/// Two labels of different digits must not become one.
+/// Returns the error of a label that would be rounded: two labels of different digits must not
+/// become one.
 #[cold]
 fn rounded(cursor: &Cursor<'_>, at: usize, label: f64) -> String {
     format!(
@@ -242,9 +245,9 @@ fn rounded(cursor: &Cursor<'_>, at: usize, label: f64) -> String {
     )
 }
 
-/// Reads `index:value` pairs to the end of the line, indices as they stand in
-/// the text. Unsorted pairs are sorted (files of the repository have them);
-/// an index that stands twice is an error, for nobody knows what was meant.
+/// Reads the `index:value` pairs up to the end of the line. Indices are stored as they are in the
+/// text. Unsorted pairs, which files of the repository have, are sorted; a repeated index is an
+/// error.
 #[inline]
 pub(super) fn read_features<L>(
     cursor: &mut Cursor<'_>,
@@ -309,12 +312,12 @@ fn out_of_range(index: u64, columns: Columns) -> String {
     format!("feature index {}{advice}", outside(index, first, end))
 }
 
-/// That `index` is not from `first` to before `end`.
+/// Says that `index` is not between `first` and `end`, for a message.
 pub(super) fn outside(index: u64, first: u64, end: u64) -> String {
     if first < end {
         format!("{index} is outside {first} to {}", end - 1)
     } else {
-        format!("{index} is outside: there are none")
+        format!("{index} is not allowed: there are none")
     }
 }
 
@@ -324,7 +327,7 @@ fn sort_row(columns: &mut [i32], values: &mut [f32]) -> Result<(), String> {
     let mut pairs: Vec<(i32, f32)> = unsorted.collect();
     pairs.sort_unstable_by_key(|&(column, _)| column);
     if let Some(twice) = pairs.windows(2).find(|two| two[0].0 == two[1].0) {
-        return Err(format!("feature index {} stands twice", twice[0].0));
+        return Err(format!("feature index {} occurs twice", twice[0].0));
     }
     for (pair, (column, value)) in pairs.into_iter().zip(columns.iter_mut().zip(values)) {
         (*column, *value) = pair;

@@ -1,4 +1,4 @@
-//! Parsed examples, in the arrays of a CSR matrix, and what a format of text must offer to be read.
+//! Parsed examples, in the arrays of a CSR matrix, and the trait of the formats.
 
 use std::cmp::Ordering;
 use std::fmt::Display;
@@ -6,18 +6,17 @@ use std::fmt::Display;
 use super::cursor::Cursor;
 use crate::error::Error;
 
-/// Rows of features and labels, both in CSR form. `L` is the label's type:
-/// f64 in svmlight files, where a target may be any number, i32 in XMC files,
-/// where it is the number of a column.
+/// Rows of features and labels, both in CSR form. Labels have the type `L`: f64 in svmlight files,
+/// where a target may be any number, i32 in XMC files, where it is the number of a column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table<L> {
-    /// Where each row's features begin, and the end of the last row.
+    /// Start of the features of each row, and the end of the last row.
     pub starts: Vec<i64>,
     /// Column of each value, strictly increasing within a row.
     pub columns: Vec<i32>,
     /// The values, all finite.
     pub values: Vec<f32>,
-    /// Where each row's labels begin, and the end of the last row.
+    /// Start of the labels of each row, and the end of the last row.
     pub label_starts: Vec<i64>,
     /// The labels, strictly increasing within a row.
     pub labels: Vec<L>,
@@ -40,38 +39,24 @@ impl<L> Table<L> {
         self.starts.len() - 1
     }
 
-    /// Bytes of a row without features and labels.
-    pub(super) const ROW_BYTES: usize = 2 * size_of::<i64>();
-
-    /// Bytes of what is held.
-    pub(super) fn size(&self) -> usize {
-        self.n_rows() * Self::ROW_BYTES
-            + self.columns.len() * (size_of::<i32>() + size_of::<f32>())
-            + self.labels.len() * size_of::<L>()
+    /// Returns the bytes of all rows.
+    pub(super) fn n_bytes(&self) -> usize {
+        size_of_val(&*self.starts)
+            + size_of_val(&*self.columns)
+            + size_of_val(&*self.values)
+            + size_of_val(&*self.label_starts)
+            + size_of_val(&*self.labels)
     }
 
-    /// Drops all rows but keeps the memory.
-    pub(super) fn clear(&mut self) {
-        self.starts.truncate(1);
-        self.columns.clear();
-        self.values.clear();
-        self.label_starts.truncate(1);
-        self.labels.clear();
-    }
-
-    /// Closes the row to which features and labels have been pushed.
+    /// Ends the row to which features and labels have been pushed.
     pub(super) fn end_row(&mut self) {
         self.starts.push(self.columns.len() as i64);
         self.label_starts.push(self.labels.len() as i64);
     }
 
-    /// Sorts the labels pushed to the row that is not closed yet and checks them; with
-    /// `multilabel` false there must be exactly one. Whether there is another number of them.
-    pub(super) fn check_labels(
-        &mut self,
-        multilabel: Option<bool>,
-        order: fn(&L, &L) -> Ordering,
-    ) -> Result<bool, String>
+    /// Sorts and checks the labels of the row that has not ended yet. If `multilabel` is false
+    /// there must be exactly one. Returns true if their number is not one.
+    pub(super) fn check_labels(&mut self, multilabel: Option<bool>) -> Result<bool, String>
     where
         L: PartialOrd + Display,
     {
@@ -87,17 +72,17 @@ impl<L> Table<L> {
             return Err(format!("{n}, but multilabel=False asks for exactly one"));
         }
         if !labels.is_sorted_by(|a, b| a < b) {
-            labels.sort_unstable_by(order);
-            // Sorted, so "not below the next" is "equal", of the two zeros of floats too.
+            labels.sort_unstable_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
+            // Sorted labels that do not increase are equal; so are the two zeros of floats.
             if let Some(at) = (1..n).find(|&at| labels[at - 1] >= labels[at]) {
-                return Err(format!("label {} stands twice", labels[at]));
+                return Err(format!("label {} occurs twice", labels[at]));
             }
         }
         Ok(n != 1)
     }
 
-    /// Reserves memory for the rows of `text`; an error where there is none. What a cut row needs
-    /// beyond that grows by itself.
+    /// Reserves memory for the rows of `text`, or returns an error if there is not enough. A row
+    /// that continues beyond `text` grows the arrays as usual.
     pub(super) fn reserve_for(&mut self, text: &[u8]) -> crate::Result<()> {
         let count = |wanted| text.iter().map(|&byte| usize::from(byte == wanted)).sum();
         let (n_rows, n_features): (usize, usize) = (count(b'\n'), count(b':'));
@@ -117,46 +102,42 @@ impl<L> Table<L> {
 /// A table with its widths.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch<L> {
-    /// The rows.
+    /// Features and labels of the rows.
     pub table: Table<L>,
     /// Number of columns of X.
     pub n_features: usize,
-    /// Number of labels there are; 0 in svmlight files, where labels are
-    /// numbers and not columns.
+    /// Number of columns of y; 0 in svmlight files, where labels are numbers and not columns.
     pub n_labels: usize,
-    /// Whether y is to be taken as label sets.
+    /// True if y is label sets.
     pub multilabel: bool,
 }
 
-/// A line and what is wrong with it.
-pub(super) type Fault = (u64, String);
+/// The number of a line and what is wrong with it.
+pub type Fault = (u64, String);
 
-/// One of the two formats: reads a line, and says at the end whether that was all.
-pub(super) trait Format: Send + 'static {
+/// One of the two formats. It parses one line after the other.
+pub trait Format: Send + 'static {
+    /// Type of a label.
     type Label: Copy + Send + 'static;
 
-    /// Reads the line at `cursor`, which then stands behind it. If it failed,
-    /// what is wrong with the line.
+    /// Reads the line at `cursor` and moves it to the next line. An error says what is wrong with
+    /// the line.
     fn line(
         &mut self,
         cursor: &mut Cursor<'_>,
         table: &mut Table<Self::Label>,
         line: u64,
-    ) -> std::result::Result<(), String>;
+    ) -> Result<(), String>;
 
-    /// Rows that the file says it has.
-    fn announced_rows(&self) -> Option<u64> {
-        None
-    }
+    /// Returns an error if the file must not end here.
+    fn end(&self) -> Result<(), String>;
 
-    /// Whether a file may end here; if not, why.
-    fn end(&self) -> std::result::Result<(), String>;
-
-    /// The rows that were read, by what is known of the file now.
-    fn batch(&self, table: Table<Self::Label>) -> std::result::Result<Batch<Self::Label>, Fault>;
+    /// Returns the rows of `table` as a batch. Options that were not given follow from the lines
+    /// read so far.
+    fn batch(&self, table: Table<Self::Label>) -> Result<Batch<Self::Label>, Fault>;
 }
 
-/// What is wrong with the first line that should hold data, and which other format it seems to be.
+/// Adds to the error `what` of the first data line the other format that the file seems to have.
 #[cold]
 pub(super) fn wrong_first_line(what: String, line: &[u8]) -> String {
     match foreign_format(line) {
@@ -165,7 +146,7 @@ pub(super) fn wrong_first_line(what: String, line: &[u8]) -> String {
     }
 }
 
-/// The error `what` of a file that seems to be of the format `name`.
+/// Adds to the error `what` that the file seems to have the format `name`.
 pub(super) fn looks_like(what: &str, name: &str) -> String {
     format!(
         "{what}; this looks like {name}, but only svmlight (\"label index:value ...\") and XMC text \
@@ -173,7 +154,7 @@ pub(super) fn looks_like(what: &str, name: &str) -> String {
     )
 }
 
-/// The format that a line seems to be of, if it is a common one that is not read here.
+/// Returns the format that a line seems to have, if it is a common one that is not read here.
 fn foreign_format(line: &[u8]) -> Option<&'static str> {
     let has = |text: &[u8]| line.windows(text.len()).any(|part| part == text);
     let starts_with_digit = line.first().is_some_and(u8::is_ascii_digit);

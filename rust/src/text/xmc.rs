@@ -1,5 +1,5 @@
-//! The format of the Extreme Classification Repository: a header `N D K`, then per row
-//! `label,label,... index:value ...`, all from 0. Read and written.
+//! Reads and writes the format of the Extreme Classification Repository: a header `N D K`, then
+//! for each row `label,label,... index:value ...`. Labels and indices start at 0.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -13,24 +13,27 @@ use crate::error::Error;
 use crate::file::Replacement;
 
 /// The three numbers of the first line.
-#[derive(Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Header {
     rows: u64,
     features: u64,
     labels: u64,
 }
 
-/// The parser of XMC lines.
-pub(super) struct Xmc {
-    /// Whether y is label sets, as far as it was asked for.
+/// Parser of XMC lines.
+#[derive(Debug)]
+pub struct Xmc {
     multilabel: Option<bool>,
     header: Option<Header>,
+    /// Rows read so far.
     rows: u64,
-    /// Whether a row with other than one label was seen.
+    /// True after a row whose number of labels is not one.
     has_sets: bool,
 }
 
 impl Xmc {
+    /// Returns a parser. `multilabel` says if y is label sets; `None` means unless every row has
+    /// exactly one label.
     pub fn new(multilabel: Option<bool>) -> Self {
         Self {
             multilabel,
@@ -68,7 +71,7 @@ impl Format for Xmc {
         if !cursor.at_blank() {
             read_labels(cursor, header.labels, table)?;
         }
-        self.has_sets |= table.check_labels(self.multilabel, i32::cmp)?;
+        self.has_sets |= table.check_labels(self.multilabel)?;
         let columns = Columns {
             first: 0,
             end: header.features,
@@ -79,10 +82,6 @@ impl Format for Xmc {
         table.end_row();
         self.rows += 1;
         Ok(())
-    }
-
-    fn announced_rows(&self) -> Option<u64> {
-        self.header.map(|header| header.rows)
     }
 
     fn end(&self) -> Result<(), String> {
@@ -148,7 +147,7 @@ fn read_labels(cursor: &mut Cursor<'_>, end: u64, table: &mut Table<i32>) -> Res
         let (label, length) = cursor.digits();
         if length > 0 && cursor.peek() == b':' {
             return Err(format!(
-                "{} stands where labels should; a row without labels begins with a space",
+                "{} is where labels should be; a row without labels begins with a space",
                 cursor.quote(at)
             ));
         }
@@ -172,9 +171,9 @@ fn read_labels(cursor: &mut Cursor<'_>, end: u64, table: &mut Table<i32>) -> Res
     }
 }
 
-/// Writes `rows` and `labels` to `path`, packed by its suffix (.gz, .xz, .zst,
-/// else not at all). Values are written in the fewest digits that read back as
-/// the same f32; zeros are left out. The file appears whole or not at all.
+/// Writes `rows` and `labels` to `path`, compressed if its suffix is .gz, .xz or .zst. Values have
+/// the fewest digits that read back as the same f32; zeros are left out. The file appears whole or
+/// not at all.
 pub fn save_xmc(
     path: &Path,
     rows: &Rows<'_>,
@@ -233,7 +232,7 @@ fn write_rows(
         labels.read(at, &mut set);
         write_line(&mut writer, &set, &row).map_err(failed)?;
     }
-    // Not flushed: that would cut a packer's blocks short.
+    // A flush would make the compressor end its block early.
     let written = writer.into_inner().map(drop);
     written.map_err(|error| failed(error.into_error()))
 }
@@ -244,12 +243,12 @@ fn write_line(to: &mut impl Write, labels: &[u32], row: &RowBuffer) -> io::Resul
         write!(to, "{comma}{label}")?;
     }
     if labels.is_empty() && row.columns.is_empty() {
-        // An empty line would do, but many readers drop those.
+        // Many readers skip empty lines.
         write!(to, " ")?;
     }
     for (column, &value) in row.columns.iter().zip(&row.values) {
-        // Debug, unlike Display, falls back on exponents; it also puts ".0"
-        // behind whole numbers, of which count data consists.
+        // Debug, unlike Display, writes exponents. It also writes ".0" after whole numbers, which
+        // are common in counts.
         if value.fract() == 0.0 && value.abs() < 1e7 {
             write!(to, " {column}:{}", value as i32)?;
         } else {

@@ -1,5 +1,5 @@
-//! The fuzz targets as ordinary tests: over the seeds in `fuzz/seeds` and random changes of them.
-//! `make check SELECT=fuzz` runs the same bodies with libFuzzer.
+//! Runs the fuzz targets as ordinary tests, on the seeds in `fuzz/seeds` and random changes of them.
+//! `make check SELECT=fuzz` runs the same targets with libFuzzer.
 
 mod seeds;
 mod targets;
@@ -12,13 +12,13 @@ use rand_pcg::Pcg64Mcg;
 
 use targets::{Target, TARGETS};
 
-/// Where the seeds lie, a folder for each target.
+/// Folder of the seeds, with a folder for each target.
 const SEEDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fuzz/seeds");
 
-/// Changed inputs of each target; `XMTREE_FUZZ_CASES` asks for another number.
+/// Number of changed inputs for each target. `XMTREE_FUZZ_CASES` sets another number.
 const CASES: u64 = 300;
 
-/// Inputs in the folder of a target, in the order of their names.
+/// Returns the seeds of a target, in the order of their names.
 fn inputs(name: &str) -> Vec<Vec<u8>> {
     let Ok(folder) = fs::read_dir(Path::new(SEEDS).join(name)) else {
         return Vec::new();
@@ -28,7 +28,7 @@ fn inputs(name: &str) -> Vec<Vec<u8>> {
     files.iter().map(|file| fs::read(file).unwrap()).collect()
 }
 
-/// Changes some bytes of `data`, cuts it, repeats a part or puts one from elsewhere.
+/// Changes `data` at random: sets, removes, inserts or swaps bytes, truncates it or repeats a part.
 fn change(data: &mut Vec<u8>, random: &mut impl Rng) {
     for _ in 0..random.random_range(1..6) {
         let n = data.len().max(1);
@@ -48,8 +48,7 @@ fn change(data: &mut Vec<u8>, random: &mut impl Rng) {
     }
 }
 
-/// Runs the body over the seeds, and over changes of them or, where there are none, of nothing: a
-/// list of random bytes.
+/// Runs a target on its seeds and on changes of them, or on random bytes if it has no seeds.
 fn run((name, body): Target, cases: u64) {
     let seeds = inputs(name);
     for seed in &seeds {
@@ -66,7 +65,7 @@ fn run((name, body): Target, cases: u64) {
             change(&mut data, &mut random);
             data
         };
-        // The failing input is found again by its number.
+        // The number of the case reproduces its input.
         let outcome = std::panic::catch_unwind(|| body(&data));
         assert!(outcome.is_ok(), "target {name}, case {number}: {data:?}");
     }

@@ -1,4 +1,4 @@
-//! The seeds of the fuzz targets: small sound inputs, made by `make check SELECT=seeds`.
+//! Writes the seeds of the fuzz targets, small valid inputs, for `make check SELECT=seeds`.
 
 use std::fs;
 use std::io::Write;
@@ -20,7 +20,7 @@ const N_ROWS: usize = 40;
 const N_COLUMNS: usize = 6;
 const N_CLASSES: usize = 5;
 
-/// Kind, variant, learner and parameters of the sound models, and whether rows have label sets.
+/// The models: kind, variant, learner, parameters, and true if rows have label sets.
 const MODELS: &[(&str, &str, &str, &str, bool)] = &[
     ("oaa", "plain", "oaa", r#"{"n_passes": 2}"#, false),
     (
@@ -117,7 +117,7 @@ const MODELS: &[(&str, &str, &str, &str, bool)] = &[
     ),
 ];
 
-/// Rows whose class shows in their columns.
+/// Rows of classes that their columns reveal.
 struct Set {
     starts: Vec<i64>,
     columns: Vec<i32>,

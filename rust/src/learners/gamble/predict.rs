@@ -146,8 +146,8 @@ pub fn slope(
     // as rows left out. A third, because the error of rows left out is far too large where the
     // scores of training rows are reliable.
     let overfitting = (1.0 - 3.0 * wrong(&own) / wrong(&left_out).max(1e-9)).clamp(0.0, 1.0);
-    let own_slope = softmax_slope(own)?;
-    let left_out_slope = softmax_slope(left_out)?;
+    let own_slope = softmax_slope(&own)?;
+    let left_out_slope = softmax_slope(&left_out)?;
     let log = overfitting * left_out_slope.ln() + (1.0 - overfitting) * own_slope.ln();
     Some(log.exp())
 }

@@ -1,16 +1,21 @@
 use std::io::{self, ErrorKind, Read, Write};
 
+use super::super::{SvmlightOptions, Xmc};
 use super::*;
 use proptest::prelude::*;
 
+fn source(bytes: &[u8]) -> Source {
+    Source::reader("test", io::Cursor::new(bytes.to_vec()))
+}
+
 fn svmlight(text: &[u8], options: SvmlightOptions) -> Result<Batch<f64>> {
-    let reader = Reader::start(Source::from_bytes(text), Svmlight::new(options)?);
-    reader?.whole(&Control::new(0))
+    let format = Svmlight::new(options)?;
+    load(source(text), format, &Control::new(0))
 }
 
 fn xmc(text: &[u8], multilabel: Option<bool>) -> Result<Batch<i32>> {
-    let reader = Reader::start(Source::from_bytes(text), Xmc::new(multilabel));
-    reader?.whole(&Control::new(0))
+    let format = Xmc::new(multilabel);
+    load(source(text), format, &Control::new(0))
 }
 
 #[test]
@@ -46,7 +51,7 @@ fn reads_svmlight() {
 }
 
 #[test]
-fn broken_xmc_lines_are_named() {
+fn broken_xmc_lines_are_reported() {
     let cases: [(&[u8], &str); 23] = [
         (b"", "test:1: the file is empty"),
         (b"\n", "test:1: the header must be three counts"),
@@ -79,7 +84,7 @@ fn broken_xmc_lines_are_named() {
         ),
         (
             b"1 0 2\n0 2:1\n",
-            "test:2: feature index 2 is outside: there are none",
+            "test:2: feature index 2 is not allowed: there are none",
         ),
         (
             b"1 2 2\n0 99999999999999999999:1\n",
@@ -104,11 +109,11 @@ fn broken_xmc_lines_are_named() {
         ),
         (
             b"1 3 2\n0 1:1 0:2 1:1\n",
-            "test:2: feature index 1 stands twice",
+            "test:2: feature index 1 occurs twice",
         ),
-        (b"1 2 2\n1,0,1 1:1\n", "test:2: label 1 stands twice"),
+        (b"1 2 2\n1,0,1 1:1\n", "test:2: label 1 occurs twice"),
         (b"1 2 2\n0, 1:1\n", "test:2: '0,' is not a list of labels"),
-        (b"1 2 2\n1:1\n", "test:2: '1:1' stands where labels should"),
+        (b"1 2 2\n1:1\n", "test:2: '1:1' is where labels should be"),
         (
             b"\x7fELF\x02\x01\x01\x00",
             "test:1: the header must be three counts",
@@ -128,7 +133,7 @@ fn broken_xmc_lines_are_named() {
 }
 
 #[test]
-fn broken_svmlight_lines_are_named() {
+fn broken_svmlight_lines_are_reported() {
     let auto = SvmlightOptions::default();
     let options = |zero_based, n_features, multilabel| SvmlightOptions {
         zero_based,
@@ -142,7 +147,7 @@ fn broken_svmlight_lines_are_named() {
         (
             b"1 1:1\n1 1:1 1:2\n",
             auto,
-            "test:2: feature index 1 stands twice",
+            "test:2: feature index 1 occurs twice",
         ),
         (b"1 1:1\n1 1:\n", auto, "test:2: '' is not a number"),
         (
@@ -170,7 +175,7 @@ fn broken_svmlight_lines_are_named() {
         (
             b"1 1:1\n1 0:1\n",
             options(Some(false), None, None),
-            "test:2: feature index 0 is outside 1 to 2147483647; if indices begin at 0, say",
+            "test:2: feature index 0 is outside 1 to 2147483647; if indices begin at 0, pass",
         ),
         (
             b"1 1:1\n1 4:1\n",
@@ -185,7 +190,7 @@ fn broken_svmlight_lines_are_named() {
         (
             b"1 0:1\n1 3:1\n",
             options(Some(true), Some(3), None),
-            "test:2: feature index 3 is outside 0 to 2; if indices begin at 1, say zero_based=False",
+            "test:2: feature index 3 is outside 0 to 2; if indices begin at 1, pass zero_based=False",
         ),
         (
             b"1 0:1\n1,2 3:1\n",
@@ -232,7 +237,7 @@ fn packed(text: &[u8]) -> [(&'static str, Vec<u8>); 3] {
     ]
 }
 
-/// Some blocks long, in lines of very different lengths.
+/// Text of several blocks, in lines of very different lengths.
 fn long_text() -> Vec<u8> {
     let mut text = b"4000 100000 10\n".to_vec();
     for row in 0..4000usize {
@@ -246,14 +251,14 @@ fn long_text() -> Vec<u8> {
 }
 
 #[test]
-fn packed_or_not_is_the_same() {
+fn compressed_files_read_like_plain_ones() {
     let text = long_text();
     assert!(text.len() > 4 << 20);
     let plain = xmc(&text, None).unwrap();
     assert_eq!(plain.table.n_rows(), 4000);
     for (packing, bytes) in packed(&text) {
         assert_eq!(xmc(&bytes, None).unwrap(), plain, "{packing}");
-        // Files joined one after the other are one file.
+        // Concatenated compressed files are one file.
         let (head, tail) = text.split_at(text.len() / 2);
         let mut joined = packed(head).into_iter().find(|p| p.0 == packing).unwrap().1;
         joined.extend(packed(tail).into_iter().find(|p| p.0 == packing).unwrap().1);
@@ -280,18 +285,50 @@ fn truncated_and_damaged_files_are_refused() {
     }
 }
 
-#[test]
-fn stopping_stops() {
-    let control = Control::new(0);
-    control.stop();
-    let reader = Reader::start(Source::from_bytes(b"1 1 1\n0 0:1\n"), Xmc::new(None));
-    assert!(matches!(
-        reader.unwrap().whole(&control),
-        Err(Error::Stopped)
-    ));
+/// All blocks of a file as one text, and the error that ended them.
+fn read_blocks(bytes: &[u8]) -> (Vec<u8>, Option<String>) {
+    let blocks = LineBlocks::read(source(bytes)).unwrap();
+    let mut text = Vec::new();
+    loop {
+        match blocks.next(&Control::new(0)) {
+            Ok(Some(block)) => {
+                assert!(block.ends_with(b"\n"));
+                text.extend(block);
+            }
+            Ok(None) => return (text, None),
+            Err(error) => return (text, Some(error.to_string())),
+        }
+    }
 }
 
-fn is_sound<L>(batch: &Batch<L>) {
+#[test]
+fn blocks_hold_whole_lines() {
+    let text = "some words of a line\n".repeat(60_000);
+    let (_, gzip) = packed(text.as_bytes()).into_iter().next().unwrap();
+    for bytes in [text.as_bytes(), text.trim_end().as_bytes(), &gzip] {
+        assert_eq!(read_blocks(bytes), (text.as_bytes().to_vec(), None));
+    }
+    assert_eq!(read_blocks(b""), (Vec::new(), None));
+}
+
+#[test]
+fn damage_is_reported_with_its_line() {
+    let (_, gzip) = packed(b"one\ntwo\n").into_iter().next().unwrap();
+    let (text, error) = read_blocks(&gzip[..gzip.len() - 4]);
+    assert_eq!(text, b"one\ntwo\n");
+    assert_eq!(error.unwrap(), "test:3: the gzip data is truncated here");
+}
+
+#[test]
+fn a_stopped_control_ends_reading() {
+    let control = Control::new(0);
+    control.stop();
+    let source = source(b"1 1 1\n0 0:1\n");
+    let outcome = load(source, Xmc::new(None), &control);
+    assert!(matches!(outcome, Err(Error::Stopped)));
+}
+
+fn assert_sound<L>(batch: &Batch<L>) {
     let table = &batch.table;
     assert_eq!(table.columns.len(), table.values.len());
     assert_eq!(table.starts.len(), table.label_starts.len());
@@ -308,20 +345,20 @@ fn is_sound<L>(batch: &Batch<L>) {
 proptest! {
     #[test]
     fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-        if let Ok(batch) = svmlight(&bytes, SvmlightOptions::default()) { is_sound(&batch); }
-        if let Ok(batch) = xmc(&bytes, None) { is_sound(&batch); }
+        if let Ok(batch) = svmlight(&bytes, SvmlightOptions::default()) { assert_sound(&batch); }
+        if let Ok(batch) = xmc(&bytes, None) { assert_sound(&batch); }
     }
 
-    // Of what the formats are made of, so that some of it gets far.
+    // Only characters of the formats, so that some texts are parsed far.
     #[test]
-    fn any_near_miss_is_read_or_refused(text in "[0-3 ,:.\n#e-]{0,60}") {
-        if let Ok(batch) = svmlight(text.as_bytes(), SvmlightOptions::default()) { is_sound(&batch); }
+    fn similar_text_is_read_or_refused(text in "[0-3 ,:.\n#e-]{0,60}") {
+        if let Ok(batch) = svmlight(text.as_bytes(), SvmlightOptions::default()) { assert_sound(&batch); }
         let text = format!("2 3 4\n{text}");
-        if let Ok(batch) = xmc(text.as_bytes(), None) { is_sound(&batch); }
+        if let Ok(batch) = xmc(text.as_bytes(), None) { assert_sound(&batch); }
     }
 
     #[test]
-    fn any_damage_to_packed_files_is_survived(at in 0usize..80, byte: u8) {
+    fn damaged_compressed_files_do_not_panic(at in 0usize..80, byte: u8) {
         for (_, mut bytes) in packed(b"2 3 4\n0 0:1\n1 2:1\n") {
             let n = bytes.len();
             bytes[at % n] = byte;
@@ -330,7 +367,7 @@ proptest! {
     }
 }
 
-/// Reads `bytes`, at most `most` at a time. Call number `failing` ends in an error of `kind`.
+/// Reads `bytes`, at most `most` at once. Call number `failing` fails with an error of `kind`.
 struct Faulty {
     bytes: io::Cursor<Vec<u8>>,
     most: usize,
@@ -350,7 +387,7 @@ impl Read for Faulty {
     }
 }
 
-fn load(bytes: &[u8], most: usize, failing: usize, kind: ErrorKind) -> Result<Batch<i32>> {
+fn load_faulty(bytes: &[u8], most: usize, failing: usize, kind: ErrorKind) -> Result<Batch<i32>> {
     let faulty = Faulty {
         bytes: io::Cursor::new(bytes.to_vec()),
         most,
@@ -358,23 +395,24 @@ fn load(bytes: &[u8], most: usize, failing: usize, kind: ErrorKind) -> Result<Ba
         failing,
         kind,
     };
-    load_xmc(Source::reader("faulty", faulty), None, &Control::new(0))
+    let source = Source::reader("faulty", faulty);
+    load(source, Xmc::new(None), &Control::new(0))
 }
 
 #[test]
-fn each_call_may_fail_or_give_little() {
+fn any_read_may_fail_or_be_short() {
     let text = b"3 4 5\n0,3 1:2 2:.5\n\n4 0:1\n";
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(text).unwrap();
     for bytes in [text.to_vec(), gzip.finish().unwrap()] {
-        let expected = load(&bytes, usize::MAX, 0, ErrorKind::Other).unwrap();
+        let expected = load_faulty(&bytes, usize::MAX, 0, ErrorKind::Other).unwrap();
         for most in [1, 3, usize::MAX] {
-            // And one to see the end.
+            // One more call finds the end.
             let n_calls = bytes.len().div_ceil(most.min(bytes.len())) + 1;
             for failing in 1..=n_calls {
-                let interrupted = load(&bytes, most, failing, ErrorKind::Interrupted);
+                let interrupted = load_faulty(&bytes, most, failing, ErrorKind::Interrupted);
                 assert_eq!(interrupted.unwrap(), expected, "{most} {failing}");
-                let failed = load(&bytes, most, failing, ErrorKind::PermissionDenied);
+                let failed = load_faulty(&bytes, most, failing, ErrorKind::PermissionDenied);
                 match failed {
                     Err(Error::Io { path, .. } | Error::Line { file: path, .. }) => {
                         assert_eq!(path, "faulty");

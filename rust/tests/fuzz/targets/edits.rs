@@ -1,16 +1,16 @@
-//! Model files changed so that their format stays right: a flipped bit alone would only ever show
-//! that the checksum works.
+//! Edits of model files that keep the format valid. A changed byte alone would only test the
+//! checksum.
 
 use serde_json::{json, Map, Value};
 
-/// Bytes before the index: magic, version, padding, length of the body, length of the index.
+/// Number of bytes before the index: magic, version, padding and two lengths.
 const BEFORE_INDEX: usize = 32;
-/// Bytes of an edit.
+/// Number of bytes of an edit.
 pub const EDIT: usize = 12;
-/// No list of edits is longer.
+/// Largest number of edits.
 const MOST_EDITS: usize = 12;
 
-/// A model file taken apart.
+/// The parsed parts of a model file.
 #[derive(Clone)]
 pub struct ModelFile {
     /// Magic, version and padding.
@@ -28,7 +28,7 @@ struct NamedArray {
 }
 
 impl NamedArray {
-    /// Bytes of an element.
+    /// Returns the number of bytes of an element.
     fn width(&self) -> usize {
         match self.dtype.as_str() {
             "U8" | "I8" => 1,
@@ -44,7 +44,7 @@ impl NamedArray {
 }
 
 impl ModelFile {
-    /// A sound file.
+    /// Parses a valid file.
     pub fn parse(file: &[u8]) -> Self {
         let length = u64::from_le_bytes(file[24..32].try_into().unwrap()) as usize;
         let (index, data) = file[BEFORE_INDEX..].split_at(length);
@@ -66,7 +66,7 @@ impl ModelFile {
         }
     }
 
-    /// The file again, its lengths and its checksum right.
+    /// Returns the file, with correct lengths and checksum.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut arrays: Vec<&NamedArray> = self.arrays.iter().collect();
         arrays.sort_by_key(|array| (std::cmp::Reverse(array.width()), &array.name));
@@ -96,8 +96,8 @@ impl ModelFile {
         with_checksum(file)
     }
 
-    /// Changes the model by the edits that `program` holds, [`EDIT`] bytes each: what to do, to
-    /// which array or metadata, where in it, and a value.
+    /// Applies the edits in `program`. Each has [`EDIT`] bytes: the kind of edit, the array or
+    /// metadata, the position in it, and a value.
     pub fn edit(&mut self, program: &[u8]) {
         for edit in program.chunks_exact(EDIT).take(MOST_EDITS) {
             let which = usize::from(u16::from_le_bytes([edit[1], edit[2]]));
@@ -124,7 +124,7 @@ impl ModelFile {
         }
         match how {
             0..=2 => {
-                let number = telling_number(&array.dtype, value[0], n);
+                let number = extreme_number(&array.dtype, value[0], n);
                 array.bytes[element..element + width].copy_from_slice(&number[..width]);
             }
             3 => {
@@ -152,7 +152,7 @@ impl ModelFile {
         }
     }
 
-    /// Each of two arrays takes the name of the other, or one is taken away.
+    /// Swaps the names of two arrays, or removes an array if both numbers choose the same one.
     fn rename_arrays(&mut self, which: usize, other: usize) {
         let n = self.arrays.len();
         if n == 0 {
@@ -182,19 +182,19 @@ impl ModelFile {
         collect_leaves(&mut self.head, &mut leaves);
         let n_leaves = leaves.len().max(1);
         if let Some(leaf) = leaves.into_iter().nth(which % n_leaves) {
-            *leaf = telling_json(leaf, value);
+            *leaf = extreme_json(leaf, value);
         }
     }
 }
 
-/// `file` with a checksum that fits.
+/// Appends the checksum to `file`.
 pub fn with_checksum(mut file: Vec<u8>) -> Vec<u8> {
     let checksum = crc32fast::hash(&file);
     file.extend(checksum.to_le_bytes());
     file
 }
 
-/// Everything in `value` that holds nothing else.
+/// Collects all values in `value` that contain no others.
 fn collect_leaves<'a>(value: &'a mut Value, leaves: &mut Vec<&'a mut Value>) {
     if let Value::Object(map) = value {
         map.values_mut()
@@ -207,8 +207,9 @@ fn collect_leaves<'a>(value: &'a mut Value, leaves: &mut Vec<&'a mut Value>) {
     }
 }
 
-/// A number at which programs go wrong, as the bytes of an element. `n` is the length of the array.
-fn telling_number(dtype: &str, which: u8, n: usize) -> [u8; 8] {
+/// Returns a number that programs often handle wrongly, as the bytes of an element. `n` is the length
+/// of the array.
+fn extreme_number(dtype: &str, which: u8, n: usize) -> [u8; 8] {
     if dtype.starts_with('F') {
         const FLOATS: [f64; 16] = [
             0.0,
@@ -258,8 +259,8 @@ fn telling_number(dtype: &str, which: u8, n: usize) -> [u8; 8] {
     integers[usize::from(which) % integers.len()].to_le_bytes()
 }
 
-/// JSON in the place of `old`.
-fn telling_json(old: &Value, value: [u8; 7]) -> Value {
+/// Returns a value to replace `old`.
+fn extreme_json(old: &Value, value: [u8; 7]) -> Value {
     let [which, a, b, c, d, e, f] = value;
     let number = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]);
     match which % 20 {

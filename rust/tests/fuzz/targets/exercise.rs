@@ -1,4 +1,4 @@
-//! Everything that can be done with a model that was loaded.
+//! Calls every method of a loaded model.
 
 use serde_json::Value;
 use xmtree::data::{Batch, Indices, LabelSets, Labels, Rows, Targets, Values};
@@ -8,10 +8,11 @@ use xmtree::model::{
 };
 use xmtree::{learners, Control};
 
-/// Columns and classes of models that are used: tables of more would only fill memory.
+/// Largest numbers of columns and classes of models that are used; larger tables would only fill
+/// memory.
 const MOST_COLUMNS: usize = 1 << 20;
 const MOST_CLASSES: usize = 10_000;
-/// Parameters above this are not trained with: a file may ask for any number of trees.
+/// Largest parameter of models that are trained: a file may ask for any number of trees.
 const MOST_WORK: f64 = 100.0;
 
 /// A few rows in CSR form.
@@ -26,7 +27,7 @@ struct Examples {
 }
 
 impl Examples {
-    /// For a model of so many columns and classes.
+    /// Examples for a model of this many columns and classes.
     fn new(n_columns: usize, n_classes: usize) -> Self {
         let mut new = Self {
             starts: vec![0],
@@ -81,8 +82,8 @@ impl Examples {
     }
 }
 
-/// Predicts, reports, saves, loads, learns on and predicts again. What was loaded may answer
-/// anything, but it answers, and the same after it was saved.
+/// Predicts, reports, saves, loads, trains and predicts again. Any predictions are correct, but they
+/// must be finite and the same after saving.
 pub fn exercise(mut model: Box<dyn Classifier>) {
     if model.n_features() > MOST_COLUMNS || model.n_classes() > MOST_CLASSES {
         return;
@@ -105,11 +106,11 @@ pub fn exercise(mut model: Box<dyn Classifier>) {
     }
 }
 
-/// What was saved must load: otherwise work would be lost.
+/// Saves and loads a model. Every model that is saved must load, or work would be lost.
 fn reloaded(bundle: &Bundle) -> Box<dyn Classifier> {
-    let bytes = bundle.to_bytes().expect("what was loaded can be saved");
+    let bytes = bundle.to_bytes().expect("a loaded model can be saved");
     let model = Bundle::from_bytes(&bytes).and_then(learners::load);
-    model.expect("what was saved can be loaded")
+    model.expect("a saved model can be loaded")
 }
 
 fn inspect(model: &dyn Classifier) {
@@ -124,7 +125,7 @@ fn inspect(model: &dyn Classifier) {
 
 type Answers = Vec<Option<TopKArrays>>;
 
-/// Answers in every way; an error is no answer.
+/// Calls every method of prediction and returns the results. `None` is an error.
 fn predict(model: &dyn Classifier) -> Answers {
     let examples = Examples::new(model.n_features(), model.n_classes());
     let Ok(rows) = examples.rows(model.n_features()) else {
@@ -168,7 +169,7 @@ fn predict(model: &dyn Classifier) -> Answers {
     answers
 }
 
-/// Scores of labels are finite, whatever numbers the file had.
+/// Asserts that all scores of labels are finite.
 fn assert_finite(answers: &Answers) {
     for (labels, scores) in answers.iter().flatten() {
         let mut scored = labels.iter().zip(scores);
@@ -176,7 +177,7 @@ fn assert_finite(answers: &Answers) {
     }
 }
 
-/// Learns on, in the way that the model has. Whether anything was learned.
+/// Trains the model further by every method. Returns true if one of them succeeded.
 fn learn(model: &mut dyn Classifier) -> bool {
     let (n_columns, n_classes) = (model.n_features(), model.n_classes());
     if n_columns == 0 || asks_for_much(model) {
@@ -204,7 +205,7 @@ fn learn(model: &mut dyn Classifier) -> bool {
     has_learned
 }
 
-/// Whether its parameters are such that learning would take long.
+/// True if training with the model's parameters would take long.
 fn asks_for_much(model: &dyn Classifier) -> bool {
     let params: Value = serde_json::from_str(&model.params_json().unwrap()).unwrap();
     let works = [
@@ -220,14 +221,14 @@ fn asks_for_much(model: &dyn Classifier) -> bool {
 
 fn assert_same(one: &Answers, other: &Answers) {
     let bits = |answers: &Answers| -> Vec<Option<(Vec<i32>, Vec<u32>)>> {
-        let of = |(labels, scores): &TopKArrays| {
+        let to_bits = |(labels, scores): &TopKArrays| {
             let scores = scores.iter().map(|score| score.to_bits()).collect();
             (labels.clone(), scores)
         };
         answers
             .iter()
-            .map(|answer| answer.as_ref().map(of))
+            .map(|answer| answer.as_ref().map(to_bits))
             .collect()
     };
-    assert_eq!(bits(one), bits(other), "other answers after it was saved");
+    assert_eq!(bits(one), bits(other), "predictions differ after saving");
 }

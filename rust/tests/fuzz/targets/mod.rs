@@ -1,5 +1,4 @@
-//! What is done with bytes that somebody made up: the bodies of the fuzz targets. cargo-fuzz runs
-//! them in `fuzz/`, the test beside them runs them as ordinary Rust.
+//! The fuzz targets. cargo-fuzz runs them from `fuzz/`; `main.rs` runs them as ordinary tests.
 
 mod edits;
 mod exercise;
@@ -7,11 +6,11 @@ mod models;
 mod parameters;
 mod text;
 
-/// A fuzz target: its name, and what it does with its input. A panic is a finding.
+/// Name and function of a fuzz target. A panic of the function is a finding.
 pub type Target = (&'static str, fn(&[u8]));
 
-/// Every target. Those of learners take a list of [edits] to a sound model, the others the bytes
-/// themselves.
+/// All targets. The input of a learner's target is a list of [edits] of a valid model; other targets
+/// read the bytes themselves.
 pub const TARGETS: [Target; 11] = [
     ("oaa", |data| models::edited("oaa", data)),
     ("lomtree", |data| models::edited("lomtree", data)),

@@ -1,4 +1,4 @@
-//! Model files: loaded, and whatever loads is used in every way.
+//! Targets that load model files and use every model that loads.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use xmtree::learners;
 use super::edits::{with_checksum, ModelFile};
 use super::exercise::exercise;
 
-/// Sound models of each kind of learner, by its name.
+/// Returns the valid models of a kind of learner.
 fn sound_models(kind: &str) -> &'static [ModelFile] {
     static MODELS: OnceLock<BTreeMap<String, Vec<ModelFile>>> = OnceLock::new();
     let all = MODELS.get_or_init(|| {
@@ -33,7 +33,7 @@ fn sound_models(kind: &str) -> &'static [ModelFile] {
     &all[kind]
 }
 
-/// Edits one of the sound models of `kind`, which the first byte chooses, and uses it.
+/// Edits a valid model of `kind` and uses it. The first byte chooses the model.
 pub fn edited(kind: &str, data: &[u8]) {
     let models = sound_models(kind);
     let Some((&first, program)) = data.split_first() else {
@@ -44,8 +44,8 @@ pub fn edited(kind: &str, data: &[u8]) {
     load_and_use(&model.to_bytes());
 }
 
-/// Takes `data` for a model file after setting right what a program reads before all else: its
-/// first bytes, the length of its body and its checksum.
+/// Loads `data` as a model file. Its first bytes, the length of its body and its checksum are
+/// corrected before, because a wrong one would end reading at once.
 pub fn container(data: &[u8]) {
     let mut file = b"\x89XMTREE\n".to_vec();
     file.extend(xmtree::file::VERSION.to_le_bytes());

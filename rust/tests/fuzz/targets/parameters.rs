@@ -1,9 +1,9 @@
-//! Parameters and options of prediction, as JSON.
+//! The target that reads parameters and options of prediction from JSON.
 
 use xmtree::learners::LEARNERS;
 use xmtree::model::PredictOptions;
 
-/// The first byte chooses a learner, the rest is its parameters.
+/// Creates a model. The first byte chooses the learner, the others are its parameters.
 pub fn parameters(data: &[u8]) {
     let Some((&first, json)) = data.split_first() else {
         return;
@@ -17,7 +17,7 @@ pub fn parameters(data: &[u8]) {
         let Ok(mut model) = learner.create(json, 5, label_sets) else {
             continue;
         };
-        // Fixed parameters come back too, which the learner's own name does not take otherwise.
+        // The JSON that a model writes must be accepted, its fixed parameters included.
         let written = model.params_json().unwrap();
         let again = learner.create(&written, 5, label_sets).unwrap();
         assert_eq!(again.params_json().unwrap(), written);

@@ -1,17 +1,17 @@
-//! Text files of examples, plain and packed.
+//! Targets that read text files of examples, plain and compressed.
 
 use std::io::{Cursor, Write};
 
 use xmtree::data::{Indices, Rows, Values};
 use xmtree::text::{
-    load_svmlight, load_xmc, scan_svmlight, Batch, LineBlocks, Source, SvmlightOptions,
+    load, scan_svmlight, Batch, LineBlocks, Source, Svmlight, SvmlightOptions, Xmc,
 };
 use xmtree::Control;
 
-/// Unpacked bytes after which reading ends: a small file can hold very many.
+/// Decompressed bytes after which reading ends: a small file can expand to very many.
 const MOST_BYTES: usize = 1 << 24;
 
-/// An optional flag from two bits.
+/// Returns an optional flag from two bits.
 fn flag(bits: u8) -> Option<bool> {
     match bits & 3 {
         0 => None,
@@ -20,7 +20,7 @@ fn flag(bits: u8) -> Option<bool> {
     }
 }
 
-/// The first byte is the options, the rest the text.
+/// Reads svmlight text. The first byte holds the options, the others the text.
 pub fn svmlight(data: &[u8]) {
     let Some((&options, text)) = data.split_first() else {
         return;
@@ -32,8 +32,9 @@ pub fn svmlight(data: &[u8]) {
     };
     let source = || Source::reader("fuzz", Cursor::new(text.to_vec()));
     let control = Control::new(0);
-    let loaded = load_svmlight(source(), options, &control);
-    let scanned = scan_svmlight(source(), options, &control);
+    let format = || Svmlight::new(options).expect("few columns");
+    let loaded = load(source(), format(), &control);
+    let scanned = scan_svmlight(source(), format(), &control);
     assert_eq!(loaded.is_ok(), scanned.is_ok());
     if let (Ok(batch), Ok(layout)) = (loaded, scanned) {
         assert_eq!(batch.n_features, layout.n_features);
@@ -43,13 +44,13 @@ pub fn svmlight(data: &[u8]) {
     }
 }
 
-/// The first byte is the options, the rest the text.
+/// Reads XMC text. The first byte holds the options, the others the text.
 pub fn xmc(data: &[u8]) {
     let Some((&options, text)) = data.split_first() else {
         return;
     };
     let source = Source::reader("fuzz", Cursor::new(text.to_vec()));
-    let loaded = load_xmc(source, flag(options), &Control::new(0));
+    let loaded = load(source, Xmc::new(flag(options)), &Control::new(0));
     if let Ok(batch) = loaded {
         let mut ends = batch.table.label_starts.windows(2);
         let has_sets = ends.any(|ends| ends[1] - ends[0] != 1);
@@ -61,7 +62,7 @@ pub fn xmc(data: &[u8]) {
     }
 }
 
-/// What was read is a sound matrix, and as many lists of labels.
+/// Asserts that the batch holds a sound matrix and a sorted list of labels for each row.
 fn check<L: PartialOrd>(batch: &Batch<L>) {
     let table = &batch.table;
     let (starts, columns) = (Indices::I64(&table.starts), Indices::I32(&table.columns));
@@ -81,8 +82,8 @@ fn check<L: PartialOrd>(batch: &Batch<L>) {
     }
 }
 
-/// The first byte says how the bytes become a packed file: as they are, or packed here and then
-/// changed in one place, so that most of it is sound.
+/// Reads a compressed file. The first byte says how it is made: of the other bytes as they are, or
+/// by compressing them and changing one byte, so that most of the file is sound.
 pub fn packed(data: &[u8]) {
     let Some((&how, rest)) = data.split_first() else {
         return;
@@ -128,5 +129,9 @@ pub fn packed(data: &[u8]) {
         let missing_end = usize::from(!text.is_empty() && !text.ends_with(b"\n"));
         assert_eq!(n_bytes, text.len() + missing_end);
     }
-    let _ = load_xmc(Source::reader("fuzz", Cursor::new(file)), None, &control);
+    let _ = load(
+        Source::reader("fuzz", Cursor::new(file)),
+        Xmc::new(None),
+        &control,
+    );
 }
