@@ -69,7 +69,7 @@ def test_labels_in_any_form(y_true, labels, classes):
         (([0], [0], [0.5], 0), "n_bins must be an integer of at least 1, got 0"),
         (([0], [0], [0.5], 2.0), "n_bins must be an integer"),
         (([], [], []), "no rows"),
-        ((["a"], [0], [0.5]), "labels holds numbers, y_true strings"),
+        ((["a"], [0], [0.5]), "labels contains numbers and y_true contains strings"),
     ],
 )
 def test_errors(arguments, message):

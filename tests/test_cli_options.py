@@ -171,8 +171,8 @@ def test_scores_may_be_probabilities(numbers, capsys):
     options = ["-k", 2, "--scores", "probability", "--threshold", 0.2, "--json"]
     assert run("predict", numbers / "m", numbers / "xmc.txt", *options) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.split("\n")[:-1]]
-    labels, chances = xmtree.load(numbers / "m").predict_topk(X, 2, scores="probability")
-    for line, row, p in zip(lines, labels, chances, strict=True):
+    labels, probabilities = xmtree.load(numbers / "m").predict_topk(X, 2, scores="probability")
+    for line, row, p in zip(lines, labels, probabilities, strict=True):
         assert line["labels"] == row[p >= 0.2].tolist()
         np.testing.assert_allclose(line["scores"], p[p >= 0.2], rtol=1e-5)
 

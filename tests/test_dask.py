@@ -197,14 +197,14 @@ def test_predictions_are_lazy_and_those_of_the_local_model(current, local):
     assert np.array_equal(lazy[0].compute(), labels)
     assert np.array_equal(lazy[1].compute(), found)
     assert np.array_equal(model.predict_topk(X_NEW, 3)[0], labels)
-    of_parts = dask.compute(model.predict_topk([delayed(cut) for cut in cuts], 3))[0]
-    assert np.array_equal(np.vstack([labels for labels, _ in of_parts]), labels)
+    parts = dask.compute(model.predict_topk([delayed(cut) for cut in cuts], 3))[0]
+    assert np.array_equal(np.vstack([labels for labels, _ in parts]), labels)
     sets = model.predict(rows)
     assert sets.shape == (300, 30)
     assert (sets.compute() != local.predict(X_NEW)).nnz == 0
-    chances = model.predict_topk(da.from_array(X_NEW.toarray(), 100), 2, scores="probability")
+    probabilities = model.predict_topk(da.from_array(X_NEW.toarray(), 100), 2, scores="probability")
     wanted = local.predict_topk(X_NEW, 2, scores="probability")[1]
-    assert np.array_equal(chances[1].compute(), wanted)
+    assert np.array_equal(probabilities[1].compute(), wanted)
 
 
 def test_predictions_have_the_form_of_y(current):
@@ -283,13 +283,13 @@ def test_bagged_trees_average(current, tmp_path, estimator, learner):
         alone.fit(rows[start : start + 300], y[start : start + 300], classes=np.unique(y))
         assert file_of(member, tmp_path) == file_of(alone, tmp_path)
     mean = np.mean([member.predict_proba(rows) for member in ensemble.estimators_], axis=0)
-    labels, chances = model.predict_topk(rows, 3)
+    labels, probabilities = model.predict_topk(rows, 3)
     # Labels after the 20 best of a model count as 0; their probability is small.
-    assert np.all(chances[:, 0] <= mean.max(axis=1) + 1e-6)
-    assert np.allclose(chances[:, 0], mean.max(axis=1), atol=0.01)
+    assert np.all(probabilities[:, 0] <= mean.max(axis=1) + 1e-6)
+    assert np.allclose(probabilities[:, 0], mean.max(axis=1), atol=0.01)
     assert (model.predict(data[0]).compute() == labels[:, 0]).all()
     assert model.score(*data) == pytest.approx(np.mean(labels[:, 0] == y))
-    assert np.array_equal(model.predict_topk(data[0], 3)[1].compute(), chances)
+    assert np.array_equal(model.predict_topk(data[0], 3)[1].compute(), probabilities)
     with pytest.raises(NotImplementedError, match="each of to_local"):
         model.save(tmp_path / "all")
     with pytest.raises(TypeError, match=f"train {learner.__name__} on local rows"):
@@ -529,13 +529,13 @@ def test_a_data_frame_has_feature_names(client, tmp_path):
 def sent_data(client):
     """Return the keys of sent data, and the number of workers that hold each."""
 
-    def of_tasks(dask_scheduler):
+    def count_tasks(dask_scheduler):
         tasks = dask_scheduler.tasks.items()
         return {
             key: len(ts.who_has or ()) for key, ts in tasks if str(key).startswith("xmtree-data")
         }
 
-    return client.run_on_scheduler(of_tasks)
+    return client.run_on_scheduler(count_tasks)
 
 
 def test_a_model_is_sent_to_each_worker_once(client):

@@ -117,7 +117,7 @@ def test_errors_name_the_column():
         model.fit(frame, y)
     assert model.score(frame[["size", "colour"]], y) > 0.9
     frame["when"] = [["a"]] * 300
-    with pytest.raises(TypeError, match=r"column 'when' holds .* type list.*strings or numbers"):
+    with pytest.raises(TypeError, match=r"column 'when' contains .* type list.*strings or numbers"):
         GambleClassifier(categorical_features=["when"]).fit(frame, y)
     frame = pandas_frame(size, colour, object)
     with pytest.raises(ValueError, match=r"name a column of categories in categorical_features"):

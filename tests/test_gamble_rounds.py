@@ -47,11 +47,11 @@ def test_early_stopping_by_rows_of_ones_own(cls, form):
     np.testing.assert_array_equal(model.decision_function(form(X)), expected.decision_function(X))
     # A weight of its class counts as one of the row.
     by_class = dict(zip("abcd", (1, 2, 3, 4), strict=True))
-    of_class = np.array([by_class[label] for label in y_val])
-    of_y = np.array([by_class[label] for label in y])
+    weights_val = np.array([by_class[label] for label in y_val])
+    weights = np.array([by_class[label] for label in y])
     model.set_params(class_weight=by_class).fit(X, y, X_val=X_val, y_val=y_val)
     other = cls(early_stopping=True, **settings)
-    other.fit(X, y, sample_weight=of_y, X_val=X_val, y_val=y_val, sample_weight_val=of_class)
+    other.fit(X, y, sample_weight=weights, X_val=X_val, y_val=y_val, sample_weight_val=weights_val)
     assert model._model.to_bytes() == other._model.to_bytes()
 
 
@@ -79,11 +79,11 @@ def test_validation_rows_that_cannot_be_used():
     (X, y), (X_val, y_val) = task(60, 0), task(20, 1)
     model = GambleClassifier(n_estimators=3, early_stopping=True, random_state=0)
     for arguments, message in [
-        ({"X_val": X_val}, "X_val and y_val go together"),
-        ({"y_val": y_val}, "X_val and y_val go together"),
-        ({"sample_weight_val": np.ones(20)}, "sample_weight_val goes with X_val"),
-        ({"X_val": X_val, "y_val": ["z"] * 20}, "y_val holds the label 'z', which y does not"),
-        ({"X_val": X_val, "y_val": range(20)}, "y_val holds the label 0, which y does not"),
+        ({"X_val": X_val}, "X_val and y_val must be given together"),
+        ({"y_val": y_val}, "X_val and y_val must be given together"),
+        ({"sample_weight_val": np.ones(20)}, "sample_weight_val needs X_val"),
+        ({"X_val": X_val, "y_val": ["z"] * 20}, "y_val contains the label 'z', which is not in y"),
+        ({"X_val": X_val, "y_val": range(20)}, "y_val contains the label 0, which is not in y"),
         ({"X_val": X_val, "y_val": y_val[:9]}, "inconsistent numbers of samples"),
         ({"X_val": X_val[:, :2], "y_val": y_val}, "X has 2 features"),
         (
@@ -167,9 +167,15 @@ def test_models_that_no_rounds_can_be_added_to():
     for params, message in [
         ({}, "n_estimators must be above the 5 of the model .*, got 5"),
         ({"n_estimators": 4}, "n_estimators must be above the 5 of the model .*, got 4"),
-        ({"n_estimators": 9, "max_leaves": 7}, "a model of max_leaves=511, which is now 7"),
-        ({"n_estimators": 9, "random_state": 1}, "a model of random_state=0, which is now 1"),
-        ({"n_estimators": 9, "trim": 0.2}, "a model of trim=0.1, which is now 0.2"),
+        (
+            {"n_estimators": 9, "max_leaves": 7},
+            "max_leaves must not change .* was 511 and is now 7",
+        ),
+        (
+            {"n_estimators": 9, "random_state": 1},
+            "random_state must not change .* was 0 and is now 1",
+        ),
+        ({"n_estimators": 9, "trim": 0.2}, "trim must not change .* was 0.1 and is now 0.2"),
         ({"n_estimators": 9, "categorical_features": [1]}, r"a model of categorical_features=\[\]"),
     ]:
         unlike = GambleClassifier(n_estimators=5, warm_start=True, random_state=0).fit(X, y)

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import xmtree
 from xmtree import metrics
 from xmtree._labels.forms import positions
-from xmtree._one_row import taken
+from xmtree._one_row import class_labels
 from xmtree.datasets import make_xmc
 
 GROWING = ["oaa", "lomtree", "recall-tree"]
@@ -73,9 +73,11 @@ def test_labels_are_learned_when_they_come(name):
     assert model.score(X, NAMES[Y]) == right[0]
     best, _ = model.predict_topk(X, 3)
     assert metrics.precision_at_k(NAMES[Y], best, 1) == pytest.approx(right[0])
-    chances = model.predict_proba(X[:50])
-    np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=1e-5)
-    np.testing.assert_array_equal(model.classes_[chances.argmax(axis=1)], model.predict(X[:50]))
+    probabilities = model.predict_proba(X[:50])
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
+    np.testing.assert_array_equal(
+        model.classes_[probabilities.argmax(axis=1)], model.predict(X[:50])
+    )
 
 
 @pytest.mark.parametrize("name", GROWING)
@@ -182,7 +184,7 @@ def test_a_stop_leaves_labels_and_model_in_step(monkeypatch):
 @pytest.mark.parametrize("name", ["filter-tree", "random-tree"])
 def test_trees_over_a_fixed_set_of_labels_refuse(name):
     with pytest.raises(
-        ValueError, match=r'classes="grow" is not for \w+TreeClassifier, whose tree'
+        ValueError, match=r'classes="grow" is not allowed for \w+TreeClassifier, whose tree'
     ):
         estimators.ALL[name]().partial_fit(X, Y, classes="grow")
 
@@ -196,9 +198,9 @@ def test_models_that_cannot_learn_on_refuse(tmp_path):
     with pytest.raises(ValueError, match="prune must be None for partial_fit"):
         pruned.partial_fit(X[:5], [99] * 5, classes="grow")
     for wrong in ("Grow", "all"):
-        with pytest.raises(ValueError, match='or "grow" in partial_fit; got'):
+        with pytest.raises(ValueError, match='or "grow" in partial_fit, got'):
             model.partial_fit(X, NAMES[Y], classes=wrong)
-    with pytest.raises(ValueError, match='or "grow" in partial_fit; got'):
+    with pytest.raises(ValueError, match='or "grow" in partial_fit, got'):
         xmtree.OAAClassifier().fit(X, Y, classes="grow")
 
 
@@ -215,7 +217,7 @@ def test_growing_goes_on_after_fit_and_beside_other_calls(name):
     assert model.score(X, NAMES[Y]) > 0.9
     # The labels in any order are those of the model.
     model.partial_fit(X[:50], NAMES[Y[:50]], classes=NAMES)
-    with pytest.raises(ValueError, match="are not those of the first call"):
+    with pytest.raises(ValueError, match="must be those of fit or of the first partial_fit"):
         model.partial_fit(X[:50], NAMES[Y[:50]], classes=NAMES[:25])
 
 
@@ -344,8 +346,8 @@ def test_who_was_interrupted_lets_others_learn(monkeypatch):
 
 def test_an_unknown_class_number_has_no_label():
     with pytest.raises(IndexError):
-        taken(np.full(20, 3), np.array(["a", "b", "c"]))
-    assert taken(np.full(20, -1), np.array(["a", "b"])).tolist() == ["a"] * 20
+        class_labels(np.full(20, 3), np.array(["a", "b", "c"]))
+    assert class_labels(np.full(20, -1), np.array(["a", "b"])).tolist() == ["a"] * 20
 
 
 def test_class_weights_may_name_labels_to_come():
@@ -401,7 +403,9 @@ def test_indicators_add_labels_by_name_alone():
     n = len(model.classes_)
     model.partial_fit(X[:2], np.eye(n, dtype=int)[:2], classes="grow")
     for y in (np.eye(n + 1, dtype=int)[:2], sp.eye_array(n + 1).tocsr()[:2], [[0, 1], [1, 0]]):
-        with pytest.raises(ValueError, match="must know which labels the columns of y are"):
+        with pytest.raises(
+            ValueError, match=r"must have a column for each of the .* labels of the model"
+        ):
             model.partial_fit(X[:2], y, classes="grow")
     unnamed = xmtree.OAAClassifier().partial_fit(X[:2], np.eye(2, 5, dtype=int), classes="grow")
     assert unnamed.classes_.tolist() == list(range(5))
@@ -419,12 +423,12 @@ def test_rows_of_new_labels_do_not_calibrate(sets):
         model = xmtree.OAAClassifier(random_state=0).partial_fit(
             X[old[:200]], start, classes="grow"
         )
-        rows, of_rows = X[half], [y[at] for at in half]
+        rows, row_labels = X[half], [y[at] for at in half]
         if labels == "mixed":
             rows = np.repeat(rows, 2, axis=0)
             new = ["new"] if sets else "new"
-            of_rows = [label for one in of_rows for label in (one, new)]
-        calls.append(model.partial_fit(rows, of_rows, classes="grow")._calibration)
+            row_labels = [label for one in row_labels for label in (one, new)]
+        calls.append(model.partial_fit(rows, row_labels, classes="grow")._calibration)
     assert calls[0] == calls[1]
     assert calls[0].n_examples == 200
 
@@ -448,8 +452,8 @@ def test_labels_that_came_out_of_order_are_found_everywhere():
     np.testing.assert_array_equal(model.classes_[positions(numbers, model.classes_)], numbers)
     assert positions(np.array([1000, -1]), model.classes_).tolist() == [-1, -1]
     ranking, _ = model.predict_topk(X, 1)
-    chances = model.predict_topk(X, 1, scores="probability")[1][:, 0]
-    assert metrics.calibration_error(numbers, ranking[:, 0], chances) < 0.2
+    probabilities = model.predict_topk(X, 1, scores="probability")[1][:, 0]
+    assert metrics.calibration_error(numbers, ranking[:, 0], probabilities) < 0.2
 
 
 def test_a_recall_tree_recovers_from_labels_that_came_late():

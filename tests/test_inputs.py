@@ -103,10 +103,10 @@ BAD_X = {
     "no columns": (X_DENSE[:, :0], "0 feature"),
     "text": (np.full((240, 6), "a"), "could not convert"),
     "complex": (X_DENSE * 1j, "[Cc]omplex"),
-    "masked": (np.ma.masked_greater(X_DENSE, 1), "X holds masked values"),
+    "masked": (np.ma.masked_greater(X_DENSE, 1), "X contains masked values"),
     "dates": (
         pd.DataFrame(X_DENSE).assign(day=np.datetime64("2020-01-01", "s")),
-        r"X holds dates or times \(datetime64\[s\]\), which are no numbers",
+        r"X contains dates or times \(datetime64\[s\]\), but must be numbers",
     ),
 }
 
@@ -152,7 +152,10 @@ def test_bad_x_is_refused_and_changes_nothing(name, X, message):
         (np.full(240, np.nan), "sample_weight|NaN"),
         (np.full(240, 1e300), "row 0: sample_weight"),
         (np.zeros(240), "weight"),
-        (np.ma.array(np.ones(240), mask=np.arange(240) == 3), "sample_weight holds masked values"),
+        (
+            np.ma.array(np.ones(240), mask=np.arange(240) == 3),
+            "sample_weight contains masked values",
+        ),
         (np.ones((240, 2)), "[Ss]ample weights|sample_weight"),
     ],
 )
@@ -257,11 +260,11 @@ def test_answers_that_would_not_fit_in_memory_are_refused(monkeypatch):
 def test_probabilities():
     for name in estimators.ALL:
         model = estimators.ALL[name]().fit(X_DENSE, Y_DENSE)
-        chances = model.predict_proba(X_DENSE)
-        assert chances.dtype == np.float32
-        np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=1e-5)
+        probabilities = model.predict_proba(X_DENSE)
+        assert probabilities.dtype == np.float32
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
         np.testing.assert_array_equal(
-            model.classes_[chances.argmax(axis=1)], model.predict(X_DENSE)
+            model.classes_[probabilities.argmax(axis=1)], model.predict(X_DENSE)
         )
 
 
@@ -341,7 +344,7 @@ def test_rows_of_weight_zero_are_as_good_as_not_there(name):
 
 @pytest.mark.parametrize("name", list(estimators.ALL))
 def test_no_labels_are_refused(name):
-    with pytest.raises(ValueError, match="y holds no label"):
+    with pytest.raises(ValueError, match="y contains no labels"):
         estimators.ALL[name]().fit(X_DENSE, [])
 
 

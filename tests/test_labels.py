@@ -92,7 +92,7 @@ def test_a_single_class_is_always_predicted(name):
         ([object(), object()] * 120, "object"),
         (np.zeros((240, 2, 2)), "dim"),
         ([datetime.timedelta(days=1), "a"] * 120, "different types"),
-        (["a", None] * 120, "None, which is no label"),
+        (["a", None] * 120, "None, which is not a label"),
         (pd.Series(pd.Categorical(pd.array([1, None] * 120, "Int64"))), "contains NaN"),
         (np.array(["2020-01-01", "NaT"] * 120, "M8[D]"), "NaT"),
         (np.ma.array([1, 2] * 120, mask=[0, 1] * 120), "masked"),
@@ -166,12 +166,12 @@ def test_named_label_sets():
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        ([["a", "b"], ["c", "c"]] * 150, "row 1 of y lists .*'c'.* twice"),
+        ([["a", "b"], ["c", "c"]] * 150, "row 1 of y contains .*'c'.* twice"),
         (sp.csr_array(np.full((300, 3), 2)), "row 0, column 0 of y is 2"),
         (np.full((300, 3), 0.5), "only 0 and 1"),
-        ([[]] * 300, "no label at all"),
+        ([[]] * 300, "contains no labels"),
         ([["a"], [1]] * 150, "different types"),
-        (sp.csr_array((300, 0)), "without columns"),
+        (sp.csr_array((300, 0)), "an indicator of 0 columns"),
         (sp.csr_array((299, 3)), "299"),
     ],
 )
@@ -228,9 +228,9 @@ def test_every_label_is_kept_as_it_is(labels, expected, tmp_path):
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        ([-1, 2**63 + 1, 2], "-1 and 9223372036854775809, which neither int64 nor uint64"),
-        ([1, 10**400], "1 and one of 1329 bits, which neither"),
-        ([2**53 + 1, 1.0], "9007199254740993 beside floats, as one of which it would be"),
+        ([-1, 2**63 + 1, 2], "-1 and 9223372036854775809; neither int64 nor uint64"),
+        ([1, 10**400], "1 and an integer of 1329 bits; neither"),
+        ([2**53 + 1, 1.0], "mixes floats with 9007199254740993, which would become"),
         ([1, np.timedelta64(1, "D")], "different types: int, timedelta64"),
     ],
 )
@@ -246,7 +246,7 @@ def test_integers_of_other_types_are_those_of_the_model():
     model = xmtree.OAAClassifier(random_state=0, calibrate=False).fit(X, IDS)
     for labels in (np.array(IDS, np.uint64), pd.Series(IDS, dtype="UInt64"), np.array(IDS, object)):
         assert model.partial_fit(X, labels, classes=labels).score(X, labels) == 1
-    with pytest.raises(ValueError, match="y holds labels that are not in classes"):
+    with pytest.raises(ValueError, match="y contains labels that are not in classes"):
         model.partial_fit(X, np.array([FIRST + 512] * 4, float))
     grown = model.partial_fit(X[:1], np.array([2**63 + 1], np.uint64), classes="grow")
     assert grown.classes_.tolist() == [*IDS, 2**63 + 1]
@@ -274,7 +274,7 @@ def test_text_that_no_file_holds_is_refused_before_training():
 def test_a_later_list_of_classes_is_shown_in_part():
     model = xmtree.LOMTreeClassifier(random_state=0)
     model.partial_fit(np.eye(2), [0, 1], classes=[0, 1, -5])
-    with pytest.raises(ValueError, match="first call") as error:
+    with pytest.raises(ValueError, match="of the first partial_fit") as error:
         model.partial_fit(np.eye(2), [0, 1], classes=np.arange(5000))
     assert str(error.value).endswith("new are 2, 3, 4, 5, 6 and 4993 more, missing are -5")
 
@@ -304,7 +304,7 @@ def test_score_takes_labels_as_fit_does():
     weights = np.arange(len(y))
     assert model.score(X, y, weights) == np.average(model.predict(X) == y, weights=weights)
     assert model.score(X, y + 5) == 0
-    with pytest.raises(ValueError, match="y holds strings, classes numbers"):
+    with pytest.raises(ValueError, match="y contains strings and classes contains numbers"):
         model.score(X, y.astype(str))
     with pytest.raises(ValueError, match="one label per row"):
         model.score(X, [[0, 1]] * len(y))

@@ -51,9 +51,9 @@ def test_many_threads_predict_single_rows_at_once(few):
     labels, found = few.predict_topk(X_NEW, 3)
     with ThreadPoolExecutor(8) as pool:
         alone = list(pool.map(lambda row: few.predict_topk(row, 3), rows * 3))
-    for i, (of_row, scores_of_row) in enumerate(alone):
-        assert np.array_equal(of_row[0], labels[i % len(rows)])
-        assert np.array_equal(scores_of_row[0], found[i % len(rows)])
+    for i, (row_labels, row_scores) in enumerate(alone):
+        assert np.array_equal(row_labels[0], labels[i % len(rows)])
+        assert np.array_equal(row_scores[0], found[i % len(rows)])
 
 
 def test_nothing_is_kept_of_a_model_that_is_trained_anew(few):

@@ -19,9 +19,9 @@ def test_a_label_never_learned_has_probability_0(loss, n_classes):
     assert model.predict(X) == [[]] * 60
     # From the first label on it is an ordinary softmax again.
     model.partial_fit(X[:1], [[0]])
-    chances = model.predict_proba(X)
-    assert (chances[:, 0] > 0).all()
-    np.testing.assert_array_equal(chances[:, 1:], 0)
+    probabilities = model.predict_proba(X)
+    assert (probabilities[:, 0] > 0).all()
+    np.testing.assert_array_equal(probabilities[:, 1:], 0)
 
 
 @pytest.mark.parametrize("loss", ["softmax", "logistic"])

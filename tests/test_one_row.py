@@ -97,7 +97,7 @@ def learned_both_ways(name, form, labels, monkeypatch):
     fast, full = streaming(name, labels), streaming(name, labels)
     for at in range(10, 40):
         fast.partial_fit(form(X[at : at + 1]), labels[at : at + 1])
-    monkeypatch.setattr(OnlineLearner, "_plain_codes", lambda *arguments: None)
+    monkeypatch.setattr(_one_row, "learnable_codes", lambda *arguments: None)
     fully(monkeypatch)
     for at in range(10, 40):
         full.partial_fit(form(X[at : at + 1]), labels[at : at + 1])
@@ -197,7 +197,7 @@ def test_hostile_rows_have_the_outcome_of_full_validation(name, named, monkeypat
         return found
 
     fast = outcomes(new())
-    monkeypatch.setattr(OnlineLearner, "_plain_codes", lambda *arguments: None)
+    monkeypatch.setattr(_one_row, "learnable_codes", lambda *arguments: None)
     fully(monkeypatch)
     assert fast == outcomes(new())
 
@@ -247,7 +247,7 @@ def test_hostile_labels_have_the_outcome_of_full_validation(name, labels, monkey
         }
 
     found = outcomes(fast)
-    monkeypatch.setattr(OnlineLearner, "_plain_codes", lambda *arguments: None)
+    monkeypatch.setattr(_one_row, "learnable_codes", lambda *arguments: None)
     assert found == outcomes(full)
 
 
@@ -298,7 +298,7 @@ def test_label_sets_have_the_outcome_of_full_validation(name, form, monkeypatch)
             fast.partial_fit(X_SETS[:2], Y_SETS[:2])
         fast = new()
     found = outcomes(fast)
-    monkeypatch.setattr(OnlineLearner, "_plain_codes", lambda *arguments: None)
+    monkeypatch.setattr(_one_row, "learnable_codes", lambda *arguments: None)
     assert found == outcomes(new())
 
 

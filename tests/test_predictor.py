@@ -23,8 +23,8 @@ FORMS = {
 
 def answers(model, rows):
     labels, scores = model.predict_topk(rows, 3)
-    likely, chances = model.predict_topk(rows, 3, scores="probability")
-    found = [model.predict(rows), labels, scores, likely, chances]
+    likely, probabilities = model.predict_topk(rows, 3, scores="probability")
+    found = [model.predict(rows), labels, scores, likely, probabilities]
     if hasattr(model, "predict_proba"):
         found.append(model.predict_proba(rows))
     return found

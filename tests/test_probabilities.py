@@ -29,8 +29,8 @@ def noisy(n=3000, n_classes=5, seed=0):
 
 
 def error_of_best(model, X, y):
-    labels, chances = model.predict_topk(X, 1, scores="probability")
-    return calibration_error(y, labels[:, 0], chances[:, 0])
+    labels, probabilities = model.predict_topk(X, 1, scores="probability")
+    return calibration_error(y, labels[:, 0], probabilities[:, 0])
 
 
 @pytest.mark.parametrize("name", estimators.ALL)
@@ -38,16 +38,16 @@ def error_of_best(model, X, y):
 def test_the_best_have_the_probabilities_of_all(name, data):
     X, y = data()
     model = estimators.ALL[name]().fit(X, y)
-    chances = model.predict_proba(X)
-    assert chances.dtype == np.float32
-    assert chances.shape == (X.shape[0], len(model.classes_))
-    np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=1e-5)
+    probabilities = model.predict_proba(X)
+    assert probabilities.dtype == np.float32
+    assert probabilities.shape == (X.shape[0], len(model.classes_))
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
     labels, best = model.predict_topk(X, 3, scores="probability")
     ranked, scores = model.predict_topk(X, 3)
     np.testing.assert_array_equal(labels, ranked)
     known = scores > -np.inf
     np.testing.assert_array_equal(best > -np.inf, known)
-    found = np.take_along_axis(chances, np.maximum(labels, 0), axis=1)
+    found = np.take_along_axis(probabilities, np.maximum(labels, 0), axis=1)
     np.testing.assert_allclose(best[known], found[known], rtol=1e-4, atol=1e-7)
     assert np.all(np.diff(np.where(known, best, 0)) <= 1e-6)
 
@@ -68,9 +68,9 @@ def test_many_labels_are_as_likely_as_they_are_right(name, most):
     X, y = make_xmc(12_000, 3000, 1000, noise=0.6, exponent=0.5, random_state=0)
     known = np.isin(y, y[:8000]) & (np.arange(12_000) >= 8000)
     model = estimators.ALL[name]().fit(X[:8000], y[:8000])
-    labels, chances = model.predict_topk(X[known], 5, scores="probability")
-    assert calibration_error(y[known], labels[:, 0], chances[:, 0]) < most
-    each = np.repeat(y[known], 5), labels.ravel(), chances.clip(0).ravel()
+    labels, probabilities = model.predict_topk(X[known], 5, scores="probability")
+    assert calibration_error(y[known], labels[:, 0], probabilities[:, 0]) < most
+    each = np.repeat(y[known], 5), labels.ravel(), probabilities.clip(0).ravel()
     assert calibration_error(*each) < 0.03
 
 
@@ -92,13 +92,15 @@ def test_rows_that_are_left_out_are_read_as_new_ones():
     X = sp.csr_matrix(np.array([[1, 1, 0], [0, 1, 0], [2, 0, 3]], np.float32))
     learned = np.array([1.0, 1.0, 0.0])
     rows = np.array([2])
-    found = _calibration.as_new(X, np.ones(3), learned, rows)
+    found = _calibration.without_unseen_columns(X, np.ones(3), learned, rows)
     assert found.toarray().tolist() == [[2, 0, 0]]
     # Where columns are empty a new row may have others, too.
     wide = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(3, 9))
-    found = _calibration.as_new(wide, np.ones(3), learned, rows)
+    found = _calibration.without_unseen_columns(wide, np.ones(3), learned, rows)
     assert found.toarray()[0, :3].tolist() == [2, 0, 3]
-    assert _calibration.as_new(X.toarray(), np.ones(3), learned, rows).tolist() == [[2, 0, 3]]
+    assert _calibration.without_unseen_columns(X.toarray(), np.ones(3), learned, rows).tolist() == [
+        [2, 0, 3]
+    ]
 
 
 def test_label_trees_for_sets_share_a_rows_probability():
@@ -113,9 +115,9 @@ def test_boosting_is_less_sure_than_its_scores():
     X_test, y_test = noisy(4000, seed=1)
     model = xmtree.GambleClassifier(random_state=0).fit(X, y)
     scores = model.decision_function(X_test) / 4
-    chances = np.exp(scores - scores.max(axis=1, keepdims=True))
-    chances /= chances.sum(axis=1, keepdims=True)
-    own = calibration_error(y_test, chances.argmax(axis=1), chances.max(axis=1))
+    probabilities = np.exp(scores - scores.max(axis=1, keepdims=True))
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    own = calibration_error(y_test, probabilities.argmax(axis=1), probabilities.max(axis=1))
     assert model.temperature_ > 5
     assert error_of_best(model, X_test, y_test) < 0.4 * own
     # Every tree knows all rows.
@@ -210,8 +212,8 @@ def test_labels_without_a_score_share_what_is_left():
     model = estimators.ALL["recall-tree-beam"]().fit(X, y)
     assert np.all(model.predict_proba(X[:5]) >= 0)
     empty = xmtree.LdSMClassifier(random_state=0, scorers="none").fit(X, y)
-    chances = empty.predict_proba(sp.csr_matrix((1, X.shape[1]), dtype=np.float32))
-    np.testing.assert_allclose(chances.sum(), 1, rtol=1e-5)
+    probabilities = empty.predict_proba(sp.csr_matrix((1, X.shape[1]), dtype=np.float32))
+    np.testing.assert_allclose(probabilities.sum(), 1, rtol=1e-5)
 
 
 # Label sets.
@@ -235,18 +237,18 @@ def test_label_sets_are_those_above_the_threshold_found():
     X, Y = some_sets()
     X_test, Y_test = some_sets(2000, seed=1)
     model = xmtree.OAAClassifier(random_state=0).fit(X, Y)
-    chances = model.predict_proba(X_test)
+    probabilities = model.predict_proba(X_test)
     found = model.predict(X_test)
     # No row that was learned is without labels.
-    is_best = np.eye(40, dtype=bool)[chances.argmax(axis=1)]
-    np.testing.assert_array_equal(found, (chances > model.threshold_) | is_best)
+    is_best = np.eye(40, dtype=bool)[probabilities.argmax(axis=1)]
+    np.testing.assert_array_equal(found, (probabilities > model.threshold_) | is_best)
     assert found.sum(axis=1).min() == 1
     half = xmtree.OAAClassifier(random_state=0, threshold=0.5).fit(X, Y).predict(X_test)
     assert f1(Y_test, found) > f1(Y_test, half) + 0.005
     assert np.mean(found.sum(axis=1) == 0) < np.mean(half.sum(axis=1) == 0)
     # The probability of a label is how often it is there.
-    likely = (chances > 0.2) & (chances < 0.8)
-    assert abs(np.mean(Y_test[likely]) - np.mean(chances[likely])) < 0.15
+    likely = (probabilities > 0.2) & (probabilities < 0.8)
+    assert abs(np.mean(Y_test[likely]) - np.mean(probabilities[likely])) < 0.15
 
 
 def test_rows_may_be_without_labels_where_some_that_were_learned_are():

@@ -141,5 +141,5 @@ def test_what_is_made_and_refused():
         metrics.make_scorers()["P@1"](LogisticRegression(), X, DENSE)
     model = xmtree.OAAClassifier(random_state=0).fit(X, WORDS)
     unnamed = metrics.make_scorers(1, propensities=metrics.propensities(SETS))["PSP@1"]
-    with pytest.raises(ValueError, match="classes must say"):
+    with pytest.raises(ValueError, match="pass the label of each column as classes"):
         unnamed(model, X, WORDS)

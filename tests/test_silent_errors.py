@@ -108,7 +108,7 @@ HASHING = {name: make for name, make in estimators.ALL.items() if hasattr(make()
 WORDS, TOPICS = estimators.sparse()
 
 
-def of_width(rows, width):
+def with_width(rows, width):
     """The same rows in a matrix of another number of columns; those beyond are dropped."""
     rows = sp.csr_matrix(rows, copy=True)
     rows.resize(rows.shape[0], width)
@@ -119,14 +119,14 @@ def of_width(rows, width):
 def test_with_hashing_any_number_of_columns_is_accepted(name, tmp_path):
     hashed = {"n_bits": 12, "scaling": "row"}
     # Half of the columns are not known when learning begins.
-    model = HASHING[name](**hashed).fit(of_width(WORDS, 24), TOPICS)
+    model = HASHING[name](**hashed).fit(with_width(WORDS, 24), TOPICS)
     model.save(tmp_path / "model")
     for learner in (model, xmtree.load(tmp_path / "model")):
         for width in (10, 24, 48, 2**31 - 1):
-            few = of_width(of_width(WORDS, min(width, 24)), width)
+            few = with_width(with_width(WORDS, min(width, 24)), width)
             np.testing.assert_array_equal(
                 learner.predict_topk(few, 3)[1],
-                learner.predict_topk(of_width(few, 24), 3)[1],
+                learner.predict_topk(with_width(few, 24), 3)[1],
             )
     if name not in estimators.ONLINE:
         return
@@ -134,12 +134,12 @@ def test_with_hashing_any_number_of_columns_is_accepted(name, tmp_path):
     growing, wide = (HASHING[name](**hashed) for _ in range(2))
     for start in range(0, 300, 100):
         batch, labels = WORDS[start : start + 100], TOPICS[start : start + 100]
-        narrow = of_width(batch, 24) if start == 0 else batch
+        narrow = with_width(batch, 24) if start == 0 else batch
         growing.partial_fit(narrow, labels, classes=np.arange(12))
-        wide.partial_fit(of_width(narrow, 48), labels, classes=np.arange(12))
+        wide.partial_fit(with_width(narrow, 48), labels, classes=np.arange(12))
     estimators.same_predictions(growing, wide, WORDS)
     # It has learned from the columns that came later, too.
-    narrow_scores = growing.predict_topk(of_width(WORDS, 24), 3)[1]
+    narrow_scores = growing.predict_topk(with_width(WORDS, 24), 3)[1]
     assert np.any(growing.predict_topk(WORDS, 3)[1] != narrow_scores)
 
 

@@ -251,7 +251,7 @@ def test_refused_arguments():
     model = TextClassifier()
     with pytest.raises(NotFittedError, match="not fitted"):
         model.predict(["a"])
-    with pytest.raises(ValueError, match="learned nothing"):
+    with pytest.raises(ValueError, match="is not fitted"):
         model.save("nowhere")
     with pytest.raises(ValueError, match="2 texts, but labels for 3"):
         model.fit(["a", "b"], [1, 2, 3])
@@ -270,10 +270,10 @@ def test_texts_without_known_words_are_predicted():
 
 def test_probabilities():
     model = fitted()
-    chances = model.predict_proba(NEW)
-    np.testing.assert_allclose(chances.sum(axis=1), 1, rtol=1e-5)
+    probabilities = model.predict_proba(NEW)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
     labels, best = model.predict_topk(NEW, 2, scores="probability")
-    np.testing.assert_allclose(best[:, 0], chances.max(axis=1))
+    np.testing.assert_allclose(best[:, 0], probabilities.max(axis=1))
     np.testing.assert_array_equal(labels[:, 0], model.predict(NEW))
     assert fitted().decision_function(NEW).shape == (60, 3)
 

@@ -132,8 +132,8 @@ def test_lemma_1_upper_end_as_printed_is_false():
 def test_lemma_3_balancedness(nodes):
     """Section 3.1, Lemma 3: beta <= J - J_purity, J_purity = -l1 CI + l2 MWP. On package nodes."""
     _, l1, l2, found = nodes
-    of_purity = -l1 * found["class_integrity"] + l2 * found["multiway_penalty"]
-    assert (found["balancedness"] <= found["j"] - of_purity + CLOSE).all()
+    purity_terms = -l1 * found["class_integrity"] + l2 * found["multiway_penalty"]
+    assert (found["balancedness"] <= found["j"] - purity_terms + CLOSE).all()
     assert (found["balancedness"] > 0.01).any()
 
 
@@ -291,7 +291,7 @@ def test_lemma_5_is_false_where_examples_go_both_ways():
     assert sum(half.max() for half in halves) >= node.max()
 
 
-def of_leaves(leaves, tree, table, r):
+def quality_and_error(leaves, tree, table, r):
     """G and the error at r of a tree with these leaves, each example at one of them."""
     weight = tree.n_examples[leaves] / tree.n_examples[0]
     g = sum(w * quality(table[n], tree.n_examples[n]) for w, n in zip(weight, leaves, strict=True))
@@ -336,9 +336,9 @@ def test_theorems_2_to_4_as_printed_are_false_for_many_labels_an_example():
     assert (tree.class_integrity[0], tree.multiway_penalty[0]) == pytest.approx((1, 0))
     np.testing.assert_allclose(tree.n_examples[1:], tree.n_examples[0] / 2)
     table = label_weights(tree, 40)
-    root, _ = of_leaves([0], tree, table, 10)
+    root, _ = quality_and_error([0], tree, table, 10)
     assert root == pytest.approx(10 * np.log(4))
-    assert of_leaves([1, 2], tree, table, 10) == pytest.approx((10 * np.log(2), 0.5))
+    assert quality_and_error([1, 2], tree, table, 10) == pytest.approx((10 * np.log(2), 0.5))
     assert metrics.precision_at_k(Y, model.predict_topk(X, 10)[0], 10) == pytest.approx(0.5)
     assert enough_as_printed(5, 40, 10, 1.0) < 2
     assert enough_as_printed(root / np.log(40), 40, 10, 1.0) < 2
@@ -425,7 +425,7 @@ def test_theorems_2_to_4_corrected():
         least, previous = np.inf, None
         steps = heaviest_first(tree.children, tree.n_examples, is_mixed)
         for t, (leaves, heaviest) in enumerate(steps):
-            g, error = of_leaves(leaves, tree, table, r)
+            g, error = quality_and_error(leaves, tree, table, r)
             assert error <= g / r + CLOSE
             if previous is None:
                 first = g

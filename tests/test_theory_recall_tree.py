@@ -167,16 +167,16 @@ def test_definition_1_bounds_the_advantage():
     # Nodes of one label, below two levels that part four classes, gain nothing.
     y = np.arange(400) % 4
     tree, _ = full_tree(np.eye(4)[y], y, 3, 4, **PAPER)
-    of_one = advantages(tree)[(tree.n_labels == 1) & (tree.depth < 3)]
-    assert len(of_one) == 4
-    assert (abs(of_one) < 1e-6).all()
+    single_label = advantages(tree)[(tree.n_labels == 1) & (tree.depth < 3)]
+    assert len(single_label) == 4
+    assert (abs(single_label) < 1e-6).all()
 
 
 def harmonic(t):
     return (1 / np.arange(1, t + 1)).sum()
 
 
-def of_leaves(leaves, tree, table):
+def error_and_entropy(leaves, tree, table):
     """Error and mean entropy of a tree whose leaves these are."""
     weight = tree.n_examples[leaves] / tree.n_examples[0]
     error = 1 - table[leaves].max(axis=1).sum() / tree.n_examples[0]
@@ -216,7 +216,7 @@ def test_theorem_2_as_printed_is_false():
     assert gain[:3] == pytest.approx(np.log(2), abs=0.01)
     steps = list(heaviest_first(tree.children, tree.n_examples))
     leaves, _ = steps[2]
-    error, _ = of_leaves(leaves, tree, table)
+    error, _ = error_and_entropy(leaves, tree, table)
     assert error == pytest.approx(0.25, abs=0.01)
     claimed = tree.label_entropy[0] - gain[:3].min() * (1 + np.log(2))
     assert error > claimed + 0.02
@@ -238,7 +238,7 @@ def test_theorem_2_corrected():
     for tree, table in trees():
         gain, gamma = advantages(tree), np.inf
         for t, (leaves, heaviest) in enumerate(heaviest_first(tree.children, tree.n_examples)):
-            error, left = of_leaves(leaves, tree, table)
+            error, left = error_and_entropy(leaves, tree, table)
             assert 2 * np.log(2) * error <= left + 1e-6
             if t:
                 most = tree.label_entropy[0] - gamma * harmonic(t)

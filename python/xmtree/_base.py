@@ -25,26 +25,26 @@ from xmtree._typing import Classes, LabelsLike, MatrixLike, Weights
 class Learner(FittedClassifier):
     """Base of all estimators.
 
-    A subclass says by ``_short_name`` which learner of the core it wraps, and which arguments
-    its constructor takes; those that the core declares go there as JSON, under the
-    same name, with ``random_state`` as ``seed``.
+    A subclass names the learner of the core by ``_short_name`` and declares its constructor
+    arguments as dataclass fields. Arguments that the core declares are passed to it as JSON under
+    the same names, ``random_state`` as ``seed``.
     """
 
-    #: Where indices began in the svmlight file that the command line trained it on.
+    #: First index of the svmlight file that the command line trained on: 0 or 1.
     _index_base: int | None = None
-    #: How the table that it was trained on was read, by the names of options of the command line.
+    #: Command-line options for reading tables, as used in training.
     _table_options: dict[str, Any] | None = None
-    #: Whether the command line made its columns by a hash of the features' names.
+    #: True if the command line derived column numbers from hashes of feature names.
     _hashes_names: bool = False
     #: Name in the core and on the command line.
     _short_name: ClassVar[str]
-    #: Whether a row may have any number of labels.
+    #: True if a row may have any number of labels.
     _multilabel: ClassVar[bool] = False
-    #: Constructor arguments that the core knows.
+    #: Constructor arguments that the core declares.
     _core_names: ClassVar[frozenset[str]]
-    #: Those of them that predictions read anew each time, so that they may change after ``fit``.
-    _of_prediction: ClassVar[frozenset[str]] = frozenset()
-    #: The checks of those arguments that the core does not check; a subclass adds its own.
+    #: Core arguments that only predictions use, and that may therefore change after ``fit``.
+    _prediction_params: ClassVar[frozenset[str]] = frozenset()
+    #: Constraints of the arguments that the core does not declare; a subclass adds its own.
     _python_constraints: ClassVar[dict[str, Any]] = {
         "random_state": ["random_state"],
         "n_jobs": [None, Integral],
@@ -53,40 +53,39 @@ class Learner(FittedClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]]
     random_state: Any
     verbose: int
-    #: A constructor argument of all learners but those of label sets alone.
+    #: Constructor argument of all learners except LdSM.
     class_weight: Any = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "_short_name" in vars(cls):
-            of_core = constraints(cls._short_name)
-            cls._core_names = frozenset(of_core)
-            cls._parameter_constraints = {**of_core, **cls._python_constraints}
+            declared = constraints(cls._short_name)
+            cls._core_names = frozenset(declared)
+            cls._parameter_constraints = {**declared, **cls._python_constraints}
         if hasattr(cls, "_short_name"):
             LEARNERS[name_in_files(cls)] = cls
 
     def fit(
         self, X: MatrixLike, y: LabelsLike, sample_weight: Weights = None, classes: Classes = None
     ) -> Self:
-        """Learn from scratch.
+        """Train from scratch.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, n_features), or a data frame
-            Examples. float32 and float64, C-contiguous or CSR, are read
-            in place; other types are converted. Values must be finite.
+            Training rows. float32 and float64, C-contiguous or CSR, are read in place; other types
+            are converted. Values must be finite.
         y : array of shape (n,), or label sets
-            Labels: numbers, strings, or dates and times. Each is kept exactly as it is; what no
-            type holds exactly (-1 beside 2**63) is an error, and so are missing values and bytes.
-            Learners for label sets also take a dense or sparse indicator of
-            shape (n, n_classes), or a list of label lists. The columns of a data frame
-            are named by labels, which become ``classes_`` in this order; frames of later calls may
-            have them in any order.
+            Labels: numbers, strings, or dates and times, stored exactly. Labels that no common
+            type holds exactly (-1 and 2**63), missing values and bytes raise an error. Learners
+            for label sets also accept a dense or sparse indicator of shape (n, n_classes), or a
+            list of label lists. The column names of a data frame become ``classes_`` in this
+            order; frames of later calls may have the columns in any order.
         sample_weight : array of shape (n,), optional
-            Importances, not negative; 1 by default.
+            Importance weights, not negative; 1 by default.
         classes : array of shape (n_classes,), optional
-            Every label that may occur, where ``y`` need not have them all. By default
-            those of ``y``. Of a data frame they can only be the names of its columns.
+            All labels that may occur; by default those of ``y``. If ``y`` is a data frame, they
+            must be its column names.
 
         Returns
         -------
@@ -95,8 +94,9 @@ class Learner(FittedClassifier):
         Raises
         ------
         ValueError, TypeError
-            If a parameter, ``X``, ``y`` or ``classes`` cannot be used. The estimator is
-            then as it was before; that of a learner that is not online also after Ctrl-C.
+            If a parameter, ``X``, ``y`` or ``classes`` is invalid. The estimator is then unchanged.
+            Ctrl-C leaves it unchanged as well, except online learners, which keep what they have
+            learned.
         """
         validate_params(self)
         with learning(self):
@@ -108,34 +108,34 @@ class Learner(FittedClassifier):
         return self
 
     def predictor(self) -> Predictor:
-        """Make a light object for serving: the predictions of the model as it is now.
+        """Return a light object for serving, with the predictions of the current model.
 
         Returns
         -------
         Predictor
-            Its ``predict``, ``predict_topk`` and ``predict_proba`` answer to the bit as this
-            estimator does now, whatever it learns later; single rows may have one dimension. It
-            can be pickled, and called by many threads at a time. It shares the model's memory, so
-            that the estimator copies the model where it learns on meanwhile.
+            Its ``predict``, ``predict_topk`` and ``predict_proba`` return what this estimator
+            returns now, bit for bit; later training does not affect it. It accepts single rows of
+            one dimension, can be pickled, and is thread-safe. It shares the model's memory, so
+            training the estimator further copies the model first.
         """
         self._fitted()
         return Predictor(self)
 
     def save(self, path: str | Path, *, compact: bool = False) -> None:
-        """Write the estimator to a file, for :func:`xmtree.load`.
+        """Write the estimator to a file that :func:`xmtree.load` reads.
 
-        The file holds flat arrays, the parameters and the labels; it is
-        versioned, has a checksum, and is written completely or not at all.
+        The file holds flat arrays, parameters and labels, with a version and a checksum. It is
+        written completely or not at all.
 
         Parameters
         ----------
         path : str or Path
         compact : bool, default=False
-            Store what predictions need and no more: no state of the optimizer, no sums of
-            averages, no statistics; weights in 16 bits where rows are scaled, which changes
-            fewer than one prediction in a thousand. A model loaded from such a file predicts,
-            but cannot learn on (``partial_fit``), and has no ``tree_``.
-            What :class:`LdSMClassifier` stores is for prediction anyway.
+            Store only what predictions need, without optimizer state, running sums and node
+            statistics. Weights are stored in 16 bits if rows are scaled, which changes fewer than
+            one prediction in a thousand. The loaded model predicts, but has no ``tree_`` and
+            cannot be trained further by ``partial_fit``. Files of :class:`LdSMClassifier` always
+            hold only what predictions need.
         """
         save_around(None, self, path, {}, compact=compact)
 
@@ -152,15 +152,15 @@ class Learner(FittedClassifier):
         return tags
 
     def _more_state(self) -> dict[str, Any]:
-        """State of a subclass beside model and labels, as JSON, for its file."""
+        """Return state of a subclass beside model and labels, in JSON types, for its file."""
         return {}
 
     def _set_more_state(self, state: dict[str, Any]) -> None:
-        """Restores what :meth:`_more_state` returned."""
+        """Restore what :meth:`_more_state` returned."""
 
     def _core_params(self) -> dict[str, Any]:
-        """The core's parameters by their JSON names, all but the seed."""
-        # Not get_params: the constructor of a user's subclass may take fewer of them.
+        """Return the core's parameters by name, without the seed."""
+        # get_params would not do, as the constructor of a user's subclass may have fewer of them.
         params = {name: getattr(self, name) for name in sorted(self._core_names)}
         return {
             name: value.item() if isinstance(value, np.generic) else value
@@ -168,19 +168,19 @@ class Learner(FittedClassifier):
         }
 
     def _new_model(self, target: Target) -> _core.Classifier:
-        """An empty model for the classes of ``target``."""
+        """Return an untrained model for the classes of ``target``."""
         params = {**self._core_params(), "seed": _validation.seed(self.random_state)}
         return self._empty(params, target)
 
     def _empty(self, params: dict[str, Any], target: Target) -> _core.Classifier:
-        """An empty model with these parameters of the core."""
+        """Return an untrained model with these parameters of the core."""
         model = _core.Classifier(
             self._short_name, json.dumps(params), len(target.classes), target.multilabel
         )
         return model.with_labels(target.labels)
 
     def _target(self, y: Any, classes: Any) -> Target:
-        """What to learn from scratch; ``classes`` are all labels, None for those of ``y``."""
+        """Return the target of a training from scratch; ``classes`` is the user's argument."""
         return self._checked(encode_among(y, classes))
 
     def _checked(self, target: Target) -> Target:
@@ -193,7 +193,7 @@ class Learner(FittedClassifier):
         return target
 
     def _fit(self, X: Any, target: Target, sample_weight: Any, change: Change[Any]) -> None:
-        """Trains a new model on checked data."""
+        """Train a new model on checked data."""
         model = self._new_model(target)
         self._learn(model.fit, model, X, target, sample_weight, change)
 
@@ -206,10 +206,9 @@ class Learner(FittedClassifier):
         sample_weight: Any,
         change: Change[Any],
     ) -> None:
-        """Runs ``learn`` of ``model`` and keeps the trained model.
+        """Run ``learn``, a method of ``model``, and keep the trained model.
 
-        An online model that was stopped by Ctrl-C is kept as well: it is
-        trained on the examples so far.
+        An online model that was interrupted by Ctrl-C is kept too, with what it has learned.
         """
         try:
             self._train(learn, X, target, sample_weight)
@@ -222,7 +221,7 @@ class Learner(FittedClassifier):
     def _train(
         self, learn: Callable[..., object], X: Any, target: Target, sample_weight: Any
     ) -> None:
-        """Runs ``learn`` of a model."""
+        """Run ``learn``, a method of a model, on weighted rows and with a progress bar."""
         weights = _validation.weights(sample_weight, X)
         weights = _class_weight.times(self.class_weight, weights, target)
         with progress(self.verbose, type(self).__name__) as report:
@@ -232,6 +231,6 @@ class Learner(FittedClassifier):
             )
 
     def _adopt(self, model: _core.Classifier, change: Change[Any]) -> None:
-        """Keeps a trained model."""
+        """Keep a trained model."""
         self._model = model
         change.keep()

@@ -1,4 +1,4 @@
-"""Base of the boosting classifiers: everything but how a tree votes."""
+"""Base of the boosting classifiers GAMBLE and SAMME."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from xmtree._typing import Classes, Columns, LabelsLike, MatrixLike, OneLabelMix
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class Boosting(OneLabelMixin, TreeMixin, Learner):
-    """Base of both: everything but how a tree votes."""
+    """Base of GAMBLE and SAMME, which differ in how a tree votes."""
 
     _python_constraints: ClassVar[dict[str, Any]] = {
         **Learner._python_constraints,
@@ -37,12 +37,7 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
 
     n_estimators: int = 300
     max_leaves: int = 15
-    min_samples_leaf: int = 1
     learning_rate: float = 1.0
-    max_features: float = 1.0
-    subsample: float = 1.0
-    trim: float = 0.0
-    splits: str = "binned"
     categorical_features: Columns | Literal["from_dtype"] = None
     class_weight: dict[Any, float] | Literal["balanced"] | None = None
     early_stopping: bool = False
@@ -52,6 +47,11 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
     random_state: Seed = None
     n_jobs: int | None = None
     verbose: int = 0
+    min_samples_leaf: int = 1
+    max_features: float = 1.0
+    subsample: float = 1.0
+    trim: float = 0.0
+    splits: str = "binned"
 
     def fit(
         self,
@@ -64,22 +64,22 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         y_val: LabelsLike | None = None,
         sample_weight_val: Weights = None,
     ) -> Self:
-        """Learn from scratch; with ``warm_start`` add the rounds that are missing.
+        """Train from scratch, or with ``warm_start`` add rounds up to ``n_estimators``.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, n_features), or a data frame
-            Examples. float32 and float64, C-contiguous or CSR, are read
-            in place; all else is converted. Values may be missing (NaN), not infinite.
+            Training rows. float32 and float64, C-contiguous or CSR, are read in place; other types
+            are converted. Values may be missing (NaN), but not infinite.
         y : array of shape (n,)
             Labels of any sortable type, one per row.
         sample_weight : array of shape (n,), optional
-            Importances, not negative; 1 by default.
+            Importance weights, not negative; 1 by default.
         classes : array of shape (n_classes,), optional
-            Every label that may occur; by default those of ``y``.
+            All labels that may occur; by default those of ``y``.
         X_val, y_val, sample_weight_val : as ``X``, ``y`` and ``sample_weight``, optional
-            Rows whose error early stopping follows, with labels that ``y`` has. No row of X is held
-            out then. Only with ``early_stopping=True``.
+            Validation set for early stopping, in place of rows held out of ``X``. All its labels
+            must occur in ``y``. Only with ``early_stopping=True``.
 
         Returns
         -------
@@ -88,18 +88,16 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         Raises
         ------
         ValueError, TypeError
-            If a parameter or an argument cannot be used, or with ``warm_start`` differs from
-            those of the fitted model. The estimator is then as it was before.
+            If a parameter or an argument is invalid, or with ``warm_start`` differs from that of
+            the fitted model. The estimator is then unchanged.
         """
         validate_params(self)
         if X_val is None and y_val is None and sample_weight_val is not None:
-            raise ValueError("sample_weight_val goes with X_val and y_val, which are missing")
+            raise ValueError("sample_weight_val needs X_val and y_val")
         if (X_val is None) != (y_val is None):
-            raise ValueError("X_val and y_val go together: pass both or neither")
+            raise ValueError("X_val and y_val must be given together")
         if X_val is not None and not self.early_stopping:
-            raise ValueError(
-                "X_val is for early stopping: set early_stopping=True, or leave it out"
-            )
+            raise ValueError("X_val needs early_stopping=True, got False")
         with learning(self):
             adds = self.warm_start and self.__sklearn_is_fitted__()
             change = Change(self)
@@ -109,7 +107,7 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
             model = draft._model_for_more_rounds(target) if adds else draft._new_model(target)
             validation = None
             if X_val is not None:
-                # Its names of categories are those of the new model, too.
+                # The draft already has the category names of the new model.
                 categorical = model.params["categorical_features"]
                 validation = draft._validation(X_val, y_val, sample_weight_val, target, categorical)
 
@@ -125,7 +123,7 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         return self
 
     def decision_function(self, X: MatrixLike) -> NDArray[np.float32]:
-        """The committee's scores F of all classes.
+        """Return the committee's scores F of all classes.
 
         Parameters
         ----------
@@ -134,20 +132,20 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         Returns
         -------
         float32 array of shape (n, n_classes)
-            They sum to 0 over the classes. For two classes of shape (n,): the score of
-            ``classes_[1]`` less that of ``classes_[0]``.
+            The scores of a row sum to 0. With two classes, shape (n,): the score of
+            ``classes_[1]`` minus that of ``classes_[0]``.
 
         Raises
         ------
         ValueError
-            Where the array would not fit in memory; see ``predict_topk``.
+            If the array would not fit in memory; ``predict_topk`` needs less.
         """
         now, rows = self._now(X)
         now._check_dense_size(rows)
         return now._shaped(now._call(now._model.predict_scores, rows))
 
     def staged_predict(self, X: MatrixLike) -> Iterator[NDArray[Any]]:
-        """The best label of each row after each round.
+        """Yield the best label of each row after each round.
 
         Parameters
         ----------
@@ -166,7 +164,7 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
             yield now.classes_[stages[:, stage]]
 
     def staged_decision_function(self, X: MatrixLike) -> Iterator[NDArray[np.float32]]:
-        """``decision_function`` after each round.
+        """Yield the scores of ``decision_function`` after each round.
 
         Parameters
         ----------
@@ -181,7 +179,7 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
             yield now._shaped(scores)
 
     def staged_predict_proba(self, X: MatrixLike) -> Iterator[NDArray[np.float32]]:
-        """``predict_proba`` after each round.
+        """Yield the probabilities of ``predict_proba`` after each round.
 
         Parameters
         ----------
@@ -193,30 +191,28 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         """
         now, rows = self._now(X)
         for scores in now._staged_scores(rows):
-            yield now._chances(scores)
+            yield now._to_probabilities(scores)
 
     @property
     def n_estimators_(self) -> int:
-        """Number of trees: of rounds up to the lowest held-out error, if rows are held out."""
+        """Return the number of trees, after early stopping that of the best round."""
         return self._n_trees()
 
     @property
     def temperature_(self) -> float:
-        """What F / (n_classes - 1) is divided by before the softmax gives probabilities.
+        """Return the divisor of F / (n_classes - 1) before the softmax.
 
-        Found on the votes of each tree for the rows that chance left out of it; 1 where
-        every tree is trained on all rows.
+        It is fitted on each tree's votes for the rows that ``subsample`` left out of the tree, and
+        1 if every tree is trained on all rows.
         """
         return 1 / float(self._fitted().summary()["slope"])
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """Share of each feature in the gain of all splits.
+        """Return the share of each feature in the gain of all splits.
 
-        They sum to 1, or are all 0 where nothing is split.
-
-        A split's gain is by how much it lowers the squared error, as a share of its tree's
-        weight.
+        The shares sum to 1, or are all 0 if there is no split. The gain of a split is the decrease
+        of the squared error, relative to the weight of its tree.
         """
         gains: NDArray[np.float64] = self._by_feature("gain")
         total = gains.sum()
@@ -224,11 +220,11 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
 
     @property
     def feature_splits_(self) -> NDArray[np.uint64]:
-        """Number of splits by each feature, over all trees."""
+        """Return the number of splits by each feature, over all trees."""
         return self._by_feature("splits")
 
     def _by_feature(self, name: str) -> NDArray[Any]:
-        """A column of the importances by feature, 0 where nothing is split by it."""
+        """Return a measure of all features, 0 for those without a split."""
         importances = self._fitted().importances()
         values = np.zeros(self.n_features_in_, importances[name].dtype)
         values[importances["features"]] = importances[name]
@@ -250,12 +246,12 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
             scores = scores[:, 1] - scores[:, 0]
         return scores.astype(np.float32)
 
-    def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
+    def _to_probabilities(self, scores: NDArray[Any]) -> NDArray[np.float32]:
         # With a single class the divisor would be 0.
         scale = max(len(self.classes_) - 1, 1) * self.temperature_
         powers = np.exp((scores - scores.max(axis=1, keepdims=True)) / scale)
-        chances: NDArray[np.float64] = powers / powers.sum(axis=1, keepdims=True)
-        return chances.astype(np.float32)
+        probabilities: NDArray[np.float64] = powers / powers.sum(axis=1, keepdims=True)
+        return probabilities.astype(np.float32)
 
     def _core_params(self) -> dict[str, Any]:
         params = super()._core_params()
@@ -263,17 +259,17 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         return params
 
     def _categorical(self) -> list[int]:
-        """The categorical columns by number."""
+        """Return the numbers of the categorical columns."""
         if isinstance(self.categorical_features, str):
             return self._category_columns
         names = list(getattr(self, "feature_names_in_", []))
         return _categories.columns_of(self.categorical_features, self.n_features_in_, names)
 
     def _validated(self, X: Any, *, reset: bool, learn: bool = False) -> Any:
-        """``learn``: a fit that adds rounds, which may show further categories."""
+        """Return rows for the core; ``learn`` is a fit that adds rounds and maybe categories."""
         X = self._with_new_names(X) if reset else self._with_known_names(X, learn=learn)
         fitted = [] if reset else self._fitted_params()["categorical_features"]
-        # In double precision, so that categories that single precision merges are noticed.
+        # Double precision reveals categories that would be equal in single precision.
         double = self.categorical_features is not None if reset else bool(fitted)
         rows = _validation.rows(self, X, reset=reset, double=double)
         if reset or learn:
@@ -281,9 +277,9 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         return rows
 
     def _model_for_more_rounds(self, target: Target) -> _core.Classifier:
-        """A copy of the fitted model that may have as many rounds as ``n_estimators`` says."""
+        """Return a copy of the fitted model with rounds up to ``n_estimators`` to add."""
         fitted, wanted = self._fitted_params(), self._core_params()
-        # The seed of a generator changes with every use; the rounds follow from the model's.
+        # A generator gives another seed with every use, but rounds continue from the model's seed.
         wanted["seed"] = fitted["seed"]
         if isinstance(self.random_state, Integral):
             wanted["seed"] = int(self.random_state)
@@ -291,18 +287,18 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
             if name != "n_estimators" and value != fitted[name]:
                 shown = "random_state" if name == "seed" else name
                 raise ValueError(
-                    f"warm_start=True adds rounds to a model of {shown}={fitted[name]!r}, which is "
+                    f"{shown} must not change with warm_start=True: it was {fitted[name]!r} and is "
                     f"now {value!r}; set it back, or set warm_start=False"
                 )
         if self.n_estimators <= fitted["n_estimators"]:
             raise ValueError(
-                f"n_estimators must be above the {fitted['n_estimators']} of the model that "
-                f"warm_start=True adds rounds to, got {self.n_estimators}"
+                f"n_estimators must exceed the {fitted['n_estimators']} of the fitted model with "
+                f"warm_start=True, got {self.n_estimators}"
             )
         if not np.array_equal(target.classes, self.classes_):
             raise ValueError(
-                f"warm_start=True adds rounds for the {len(self.classes_)} classes of the model: "
-                f"y must have these and no others, it has {len(target.classes)}"
+                f"y must have exactly the {len(self.classes_)} classes of the fitted model with "
+                f"warm_start=True, got {len(target.classes)} classes"
             )
         model = self._model.snapshot()
         model.set_params(json.dumps({**fitted, "n_estimators": self.n_estimators}))
@@ -311,7 +307,7 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
     def _validation(
         self, X: Any, y: Any, sample_weight: Any, target: Target, categorical: list[int]
     ) -> tuple[Any, NDArray[np.uint32], NDArray[np.float64] | None]:
-        """Rows, class numbers and weights that early stopping follows, checked."""
+        """Return the checked rows, class numbers and weights of the validation set."""
         X = self._with_known_names(X)
         X = _validation.rows(self, X, reset=False, double=bool(categorical))
         found = encode_single(y, "y_val")
@@ -319,21 +315,19 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         at = positions(found.classes, target.classes)
         unknown = found.classes[at < 0]
         if len(unknown):
-            raise ValueError(
-                f"y_val holds the label {unknown.tolist()[0]!r}, which y does not have"
-            )
+            raise ValueError(f"y_val contains the label {unknown.tolist()[0]!r}, which is not in y")
         codes = at[found.codes].astype(np.uint32)
         weights = _validation.weights(sample_weight, X)
         known = Target(codes, target.labels)
         return X, codes, _class_weight.times(self.class_weight, weights, known)
 
     def _with_new_names(self, X: Any) -> Any:
-        """``X`` with numbers for the names of categories, which are learned."""
+        """Return ``X`` with numbers in place of category names, after learning the names."""
         given = self.categorical_features
-        #: By number the categorical columns of ``fit`` whose values were names, and these names.
+        #: Category names by column, for the columns that held names in ``fit``.
         self._category_names: _categories.Names = {}
         if isinstance(given, str):
-            columns = self._category_columns = _categories.of_category_type(X)
+            columns = self._category_columns = _categories.columns_of_category_type(X)
         elif given is not None and _categories.is_frame(X):
             columns = _categories.columns_of(given, X.shape[1], list(X.columns))
         else:
@@ -341,17 +335,17 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         return _categories.numbered(X, columns, self._category_names, learn=True)
 
     def _with_known_names(self, X: Any, *, learn: bool = False) -> Any:
-        """``X`` with numbers for the names of categories."""
+        """Return ``X`` with numbers in place of category names."""
         names = self._category_names
         if not names:
             return X
-        if learn:  # the fitted model keeps its own
+        if learn:  # a copy, as the fitted estimator keeps its own
             names = {column: [*known] for column, known in names.items()}
             self._category_names = names
         if not _categories.is_frame(X):
             raise TypeError(
-                f"column {min(names)} of X held names of categories in fit: pass a data frame, "
-                f"not {type(X).__name__}"
+                f"column {min(names)} of X held category names in fit, so X must be a data frame, "
+                f"got {type(X).__name__}"
             )
         columns = [column for column in names if column < X.shape[1]]
         return _categories.numbered(X, columns, names, learn=learn)

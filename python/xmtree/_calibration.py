@@ -1,4 +1,4 @@
-"""Calibration: from scores to probabilities, fitted to rows that a model has not learned."""
+"""Calibration: maps from scores to probabilities, fitted on rows that the model has not learned."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
@@ -9,62 +9,63 @@ from numpy.typing import NDArray
 
 from xmtree import _core
 
-#: What the scores of a learner are to the core: their differences are logits, their logarithms
-#: are, or each is the probability of its own label.
+#: Scale of a learner's scores, for the core: "logit" if score differences are logits, "share" if
+#: differences of their logarithms are, "probability" if a score is its label's own probability.
 Scale: TypeAlias = Literal["logit", "share", "probability"]
 
-#: Rows that calibrate, at most, and one in how many of those of ``fit``.
+#: Largest number of calibration rows held out by a second model, and the smallest number of rows
+#: of ``fit`` for each.
 MOST_ROWS = 2000
-MOST_SHARE = 3
-#: From MANY_ROWS rows on, FEW_ROWS calibrate the model itself, which learns them once, at the end:
-#: no second model is trained, for the price of 2.5 percent of the rows at most.
+ROWS_PER_HELD_OUT = 3
+#: From MANY_ROWS rows on, the model itself is calibrated on FEW_ROWS rows before it learns them
+#: once. This saves a second model, at the price of at most 2.5 percent of the rows.
 MANY_ROWS = 40_000
 FEW_ROWS = 1000
-#: Fewer rows do not calibrate.
+#: Smallest number of rows to calibrate on.
 LEAST_ROWS = 32
-#: The best labels of a row that calibrate where it has a label set; all others are far below.
+#: Number of best labels per row that calibrate label sets; the others score far below.
 N_BEST = 100
-#: Rows times passes that the model that calibrates may learn: a share of those of ``fit``, or so
-#: many where that is more; and its share of the passes.
+#: Bound on rows times passes of the second model: this share of the training's, or LEAST_LEARNED
+#: if that is more.
 LEARNED_SHARE = 0.28
 LEAST_LEARNED = 20_000
+#: Least share of the passes that the second model makes.
 PASSES_SHARE = 0.3
-#: Share of the columns that occur in ``fit`` from which on new rows are taken to have no others.
+#: If this share of all columns occurs in ``fit``, new rows are assumed to have no other columns.
 CLOSED_SHARE = 0.99
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """From scores to probabilities: the numbers of a map that the core fits and applies.
+    """Numbers of a map from scores to probabilities, which the core fits and applies.
 
-    Label sets: the logistic function of ``slope * score + intercept``, for each label.
-
-    One label a row: ``shares`` is what the core shares a row's probability among its best labels
-    by (``rust/src/metrics/shares.rs``). Without ``rest`` probabilities are the softmax of the
-    logits of all labels.
+    For label sets, the probability of each label is the logistic function of
+    ``slope * score + intercept``. With one label per row, ``shares`` distributes a probability of
+    1 among the best labels (``rust/src/metrics/shares.rs``); without ``rest``, probabilities are
+    the softmax of the logits of all labels.
     """
 
     slope: float = 1.0
     intercept: float = 0.0
-    #: Probability above which a label is predicted to be in a label set.
+    #: Probability above which a label belongs to the predicted label set.
     threshold: float = 0.5
-    #: Labels of a label set, at least, whatever their probability: 0 or 1.
+    #: Smallest number of labels in a predicted label set: 0 or 1.
     n_least: int = 0
-    #: Examples that the model had learned.
+    #: Number of examples that the model had learned.
     n_examples: int = 0
     rest: float | None = None
     top_slope: float = 1.0
 
     @property
     def shares(self) -> tuple[float, float, float, float] | None:
-        """The map of one label a row, as the core takes it."""
+        """Return the map for one label per row as the core expects it."""
         if self.rest is None:
             return None
         return self.slope, self.rest, self.top_slope, self.intercept
 
     @classmethod
     def from_json(cls, state: dict[str, Any]) -> "Calibration":
-        """What ``asdict`` has stored; what it cannot have is a ValueError."""
+        """Return the calibration that ``asdict`` stored; invalid numbers raise a ValueError."""
         calibration = cls(**state)
         rest = 0.0 if calibration.rest is None else calibration.rest
         numbers = (calibration.slope, calibration.intercept, rest, calibration.top_slope)
@@ -80,14 +81,17 @@ class Calibration:
         return calibration
 
 
-def of_labels(
+def fit_labels(
     scores: NDArray[np.float32],
     scale: Scale,
     is_right: NDArray[np.bool_],
     weights: NDArray[np.float64],
     n_classes: int,
 ) -> Calibration:
-    """By how often the best label is right; ``scores`` has shape (n, m), each row falling."""
+    """Fit one label per row, by how often the best label is right.
+
+    ``scores`` has shape (n, m) and decreases within each row.
+    """
     found = _core.fit_shares(scores, scale, is_right, weights, n_classes)
     if found is None:
         return Calibration()
@@ -95,30 +99,30 @@ def of_labels(
     return Calibration(slope, intercept, rest=rest, top_slope=top_slope)
 
 
-def of_label_sets(
+def fit_label_sets(
     scores: NDArray[np.float32],
     hits: NDArray[np.bool_],
     n_true: NDArray[np.int64],
     weights: NDArray[np.float64],
 ) -> Calibration:
-    """By the best labels of each row: Platt scaling, and the threshold of the highest F1.
+    """Fit label sets by Platt scaling, with the threshold of the highest F1.
 
-    ``scores`` and ``hits``, whether the row has the label, have shape (n, k), each row of scores
-    falling; ``n_true`` says how many labels each row has. F1 is the mean over the rows of
-    2 * hits / (labels predicted + true labels), 1 for a row of which both are none. Where no row
-    is without labels, the best label is always predicted.
+    ``scores`` of the best labels and ``hits``, whether the row has the label, have shape (n, k);
+    scores decrease within each row. ``n_true`` is the number of true labels of each row. F1 is
+    the mean over rows of 2 * hits / (predicted + true labels), 1 for a row without either. If all
+    rows have labels, the best label is always predicted.
     """
     known = scores > -np.inf
     if len(np.unique(hits[known])) < 2:
         return Calibration()
-    of_pairs = np.broadcast_to(weights[:, np.newaxis], scores.shape)[known]
-    slope, intercept = _core.fit_line(scores[known], hits[known], of_pairs)
-    chances = _core.label_probabilities(scores, slope, intercept)
+    pair_weights = np.broadcast_to(weights[:, np.newaxis], scores.shape)[known]
+    slope, intercept = _core.fit_line(scores[known], hits[known], pair_weights)
+    probabilities = _core.label_probabilities(scores, slope, intercept)
     n_least = int(n_true[weights > 0].min() > 0)
     if n_least:
-        chances[known[:, 0], 0] = 1
+        probabilities[known[:, 0], 0] = 1
     grid = np.arange(1, 100) / 100
-    f1 = [float(np.average(_f1(chances > t, hits, n_true), weights=weights)) for t in grid]
+    f1 = [float(np.average(_f1(probabilities > t, hits, n_true), weights=weights)) for t in grid]
     return Calibration(slope, intercept, float(grid[int(np.argmax(f1))]), n_least)
 
 
@@ -132,25 +136,28 @@ def _f1(
     return found
 
 
-def as_new(X: Any, weights: NDArray[Any], learned: NDArray[Any], rows: NDArray[np.intp]) -> Any:
-    """The ``rows`` as they would be new to a model of the rows of the weights ``learned``.
+def without_unseen_columns(
+    X: Any, weights: NDArray[Any], learned: NDArray[Any], rows: NDArray[np.intp]
+) -> Any:
+    """Return held-out ``rows`` without columns that the rows with weights ``learned`` lack.
 
-    Columns that stand for a vocabulary are those of the rows of ``fit``: no new row has others.
-    A row that is left out has columns that are left out with it, and seems stranger than a new
-    one. These are removed where nearly all columns occur in the rows that have a weight.
+    If columns stand for a vocabulary, a new row contains only words of the training set. A
+    held-out row, however, may contain words that were held out with it, and so looks stranger to
+    the model than new rows will. Such columns are removed if nearly all columns occur in rows
+    with ``weights``.
     """
-    left_out = X[rows]
+    held_out = X[rows]
     if isinstance(X, np.ndarray):
-        return left_out
+        return held_out
     if np.count_nonzero(_occurrences(X, weights)) < CLOSED_SHARE * X.shape[1]:
-        return left_out
-    is_known = _occurrences(X, learned)[left_out.indices] > 0
-    starts = np.concatenate(([0], np.cumsum(is_known)))[left_out.indptr]
-    parts = left_out.data[is_known], left_out.indices[is_known], starts
-    return sp.csr_matrix(parts, shape=left_out.shape)
+        return held_out
+    is_known = _occurrences(X, learned)[held_out.indices] > 0
+    starts = np.concatenate(([0], np.cumsum(is_known)))[held_out.indptr]
+    parts = held_out.data[is_known], held_out.indices[is_known], starts
+    return sp.csr_matrix(parts, shape=held_out.shape)
 
 
 def _occurrences(X: Any, weights: NDArray[Any]) -> NDArray[np.int64]:
-    """How many values the rows that have a weight have in each column."""
+    """Return the number of values in each column, over rows with a weight."""
     has_weight = np.repeat(weights > 0, np.diff(X.indptr))
     return np.bincount(X.indices[has_weight], minlength=X.shape[1])

@@ -1,4 +1,4 @@
-"""Categorical columns: which they are, numbers for names, and what single precision represents."""
+"""Categorical columns: selection, numbers for category names, and checks of precision."""
 
 from numbers import Real
 from typing import Any
@@ -9,37 +9,37 @@ from numpy.typing import ArrayLike, NDArray
 
 from xmtree import _validation
 
-#: All whole numbers up to here are exact in double precision.
+#: Largest number up to which all integers are exact in double precision.
 _EXACT = 2.0**53
 
-#: What the names of the types of categories begin with, in pandas and polars.
+#: Prefixes of the names of category types in pandas and polars.
 _CATEGORY_TYPES = ("category", "Categorical", "Enum")
 
-#: Of each column of names its categories: their places are their numbers.
+#: Category names by column; the position of a name is the number of its category.
 Names = dict[int, list[str | float]]
 
 
 def is_frame(X: Any) -> bool:
-    """Whether ``X`` is a data frame, of which each column has a type of its own."""
+    """Return whether ``X`` is a data frame, with a type for each column."""
     return hasattr(X, "columns") and hasattr(X, "dtypes")
 
 
-def of_category_type(X: Any) -> list[int]:
-    """The columns of a data frame, by number, that are of a type for categories."""
+def columns_of_category_type(X: Any) -> list[int]:
+    """Return the numbers of a data frame's columns of a category type."""
     if not is_frame(X):
         raise TypeError(
-            'categorical_features="from_dtype" reads the types of the columns of a data frame, '
-            f"but X is of type {type(X).__name__}; pass column numbers or a mask"
+            'categorical_features="from_dtype" needs a data frame X, '
+            f"got {type(X).__name__}; pass column numbers or a mask"
         )
     types = enumerate(X.dtypes)
     return [column for column, dtype in types if str(dtype).startswith(_CATEGORY_TYPES)]
 
 
 def numbered(X: Any, columns: list[int], names: Names, *, learn: bool) -> Any:
-    """The data frame with numbers for names in those of ``columns`` that hold other than numbers.
+    """Return the data frame with numbers in place of category names in ``columns``.
 
-    With ``learn`` new names are added to ``names``; without, they get the number after the last,
-    which no tree knows. What is missing becomes NaN.
+    Columns that hold only numbers remain. With ``learn``, new names are added to ``names``;
+    otherwise they get the number after the last, which no tree knows. Missing values become NaN.
     """
     found = {}
     for column in columns:
@@ -60,18 +60,22 @@ def numbered(X: Any, columns: list[int], names: Names, *, learn: bool) -> Any:
 
 
 def _new_names(present: list[Any], known: list[str | float], column: str) -> list[str | float]:
-    """Those of the categories ``present`` that are not known, in an order that rows do not set."""
+    """Return the unknown categories of ``present``, sorted so that the order of rows is no matter.
+
+    Numbers come before strings.
+    """
     for value in present:
         if not isinstance(value, str | Real):
             raise TypeError(
-                f"column {column!r} holds the category {value!r} of type {type(value).__name__}; "
-                "categories must be strings or numbers, which astype(str) of the column makes"
+                f"column {column!r} contains the category {value!r} of type "
+                f"{type(value).__name__}; categories must be strings or numbers, so convert the "
+                "column with astype(str)"
             )
     return sorted(set(present).difference(known), key=lambda value: (isinstance(value, str), value))
 
 
 def _replaced(X: Any, columns: dict[int, NDArray[np.float64]]) -> Any:
-    """A copy of the data frame with other columns in the place of some; the rest is shared."""
+    """Return a copy of the data frame with some columns replaced; the others are shared."""
     if not hasattr(X, "isetitem"):  # polars
         names = X.columns
         series = type(X.to_series(0))
@@ -83,7 +87,7 @@ def _replaced(X: Any, columns: dict[int, NDArray[np.float64]]) -> Any:
 
 
 def columns_of(given: ArrayLike | None, n: int, names: list[str]) -> list[int]:
-    """The columns that ``categorical_features`` names, by number, of the ``n`` of X."""
+    """Return the numbers of the columns given as ``categorical_features``, of ``n`` in X."""
     if given is None:
         return []
     columns, name = _validation.plain_array(given), "categorical_features"
@@ -93,27 +97,27 @@ def columns_of(given: ArrayLike | None, n: int, names: list[str]) -> list[int]:
         return []
     if columns.dtype == bool:
         if len(columns) != n:
-            raise ValueError(f"{name} is a mask of {len(columns)} columns, X has {n}")
+            raise ValueError(f"{name} is a mask of {len(columns)} columns, but X has {n}")
         return [int(column) for column in np.flatnonzero(columns)]
     if columns.dtype.kind == "U":
         unknown = [item for item in columns.tolist() if item not in names]
         if unknown:
-            raise ValueError(f"{name} names {unknown[0]!r}, which is no column name of X")
+            raise ValueError(f"{name} contains {unknown[0]!r}, which is not a column name of X")
         return sorted({names.index(item) for item in columns})
     if columns.dtype.kind not in "iu":
         raise TypeError(
             f"{name} must be column numbers, column names or a mask, got {columns.dtype}"
         )
     if not (columns.min() >= 0 and columns.max() < n):
-        raise ValueError(f"{name} must be columns of X, from 0 to {n - 1}, got {given}")
+        raise ValueError(f"{name} must be column numbers from 0 to {n - 1}, got {given}")
     return sorted({int(item) for item in columns})
 
 
 def check(X: Any, columns: list[int]) -> None:
-    """Refuses categories of the validated rows ``X`` that the core would confuse with others.
+    """Refuse categories of the validated rows ``X`` that the core would confuse with others.
 
-    These are whole numbers that single precision cannot represent, and fractions that it rounds to
-    the same number.
+    These are integers that single precision cannot represent, and fractions that it rounds to the
+    same number.
     """
     if X.dtype == np.float32 or not columns:
         return
@@ -124,7 +128,7 @@ def check(X: Any, columns: list[int]) -> None:
         distinct = np.unique(np.append(values, 0.0))  # 0 is not stored
         with np.errstate(over="ignore"):
             single = distinct.astype(np.float32)
-        # Numbers above 2**53 may be rounded already, if they came as integers.
+        # Numbers above 2**53 may have been rounded when they were converted from integers.
         lost = np.isfinite(distinct) & (np.abs(distinct) > _EXACT)
         lost |= (distinct == np.floor(distinct)) & (single != distinct)
         lost[1:] |= single[1:] == single[:-1]
@@ -132,6 +136,6 @@ def check(X: Any, columns: list[int]) -> None:
         if len(wrong):
             at = start + wrong[0]
             raise ValueError(
-                f"row {part.indices[at]}, column {column}: the category {part.data[at]:.17g} is "
-                "the same as another in single precision; number the categories from 0"
+                f"row {part.indices[at]}, column {column}: the category {part.data[at]:.17g} "
+                "equals another in single precision; number the categories from 0"
             )

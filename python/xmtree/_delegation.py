@@ -1,4 +1,4 @@
-"""Predictions of estimators that train a learner of this package and predict by it."""
+"""Predictions of estimators that delegate to a trained learner of this package."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ Rows = TypeVar("Rows", contravariant=True)
 
 
 def learner_has(method: str) -> Callable[[Any], bool]:
-    """For ``available_if``: whether the learner has ``method``; where not, the error is its own."""
+    """Return a check for ``available_if``: whether the learner has ``method``.
+
+    If it has not, the learner's own AttributeError is raised.
+    """
 
     def check(estimator: Any) -> bool:
         learner = estimator._known_learner()
@@ -30,26 +33,26 @@ def learner_has(method: str) -> Callable[[Any], bool]:
 
 
 class DelegatedPredictions(ClassifierMixin, BaseEstimator, Generic[Rows]):
-    """Base of estimators that predict by a learner that they have trained."""
+    """Base of estimators that train a learner and predict with it."""
 
     def _trained(self) -> Any:
-        """The trained learner; NotFittedError without one."""
+        """Return the trained learner; raise NotFittedError without one."""
         raise NotImplementedError
 
     def _known_learner(self) -> Any:
-        """The trained learner, else the one to be trained; None while that is not known."""
+        """Return the trained learner, or the one to train; None while it is not known."""
         raise NotImplementedError
 
     def _rows(self, X: Rows) -> Any:
-        """``X`` as rows for the learner."""
+        """Return ``X`` as rows for the learner."""
         return X
 
     def _predicting(self, X: Rows) -> tuple[Any, Any]:
-        """What predicts ``X``, and its rows."""
+        """Return the learner that predicts ``X``, and its rows."""
         return self._trained(), self._rows(X)
 
     def predict(self, X: Rows) -> Any:
-        """The best label of each row, or its label set, as ``predict`` of the learner.
+        """Return the best label of each row, or its label set, as the learner's ``predict``.
 
         Parameters
         ----------
@@ -65,7 +68,7 @@ class DelegatedPredictions(ClassifierMixin, BaseEstimator, Generic[Rows]):
     def predict_topk(
         self, X: Rows, k: int = 5, *, scores: Scores = "raw"
     ) -> tuple[NDArray[Any], NDArray[np.float32]]:
-        """The ``k`` best labels of each row, best first, as ``predict_topk`` of the learner.
+        """Return the ``k`` best labels of each row, best first, as the learner's ``predict_topk``.
 
         Parameters
         ----------
@@ -84,7 +87,7 @@ class DelegatedPredictions(ClassifierMixin, BaseEstimator, Generic[Rows]):
         return found
 
     def predict_proba(self, X: Rows) -> NDArray[np.float32]:
-        """The probability of each class, as ``predict_proba`` of the learner.
+        """Return the probability of each class, as the learner's ``predict_proba``.
 
         Parameters
         ----------
@@ -101,7 +104,7 @@ class DelegatedPredictions(ClassifierMixin, BaseEstimator, Generic[Rows]):
 
     @available_if(learner_has("decision_function"))
     def decision_function(self, X: Rows) -> NDArray[np.float32]:
-        """The score of each class, where the learner has ``decision_function``.
+        """Return the score of each class, if the learner has ``decision_function``.
 
         Parameters
         ----------
@@ -116,7 +119,7 @@ class DelegatedPredictions(ClassifierMixin, BaseEstimator, Generic[Rows]):
 
     @available_if(learner_has("decision_path"))
     def decision_path(self, X: Rows) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
-        """The nodes that each row passes, where the learner has trees, as its ``decision_path``.
+        """Return the nodes on the path of each row, if the learner has ``decision_path``.
 
         Parameters
         ----------
@@ -132,7 +135,7 @@ class DelegatedPredictions(ClassifierMixin, BaseEstimator, Generic[Rows]):
         return found
 
     def score(self, X: Rows, y: LabelsLike, sample_weight: Weights = None) -> float:
-        """The share of rows whose label, or label set, is predicted exactly.
+        """Return the accuracy, the share of rows whose label or whole label set is predicted.
 
         Parameters
         ----------
@@ -146,6 +149,6 @@ class DelegatedPredictions(ClassifierMixin, BaseEstimator, Generic[Rows]):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The labels of the learner."""
+        """Return the labels of the learner."""
         classes: NDArray[Any] = self._trained().classes_
         return classes

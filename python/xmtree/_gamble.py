@@ -10,97 +10,99 @@ from xmtree._boosting import Boosting
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class GambleClassifier(Boosting):
-    """GAMBLE: multiclass boosting with one tree a round for any number of classes.
+    """GAMBLE: multiclass boosting with one tree per round for any number of classes.
 
     Each round grows one weighted regression tree for all classes at once, on rows weighted
     by the committee's loss on them (Algorithm 2 of [1]_). Libraries for gradient boosting grow
     a tree per class and round; here the time of a round does not depend on the number of
     classes.
 
-    Values may be missing (NaN), columns may be categorical, and sparse rows are not
-    made dense.
+    Values may be missing (NaN), columns may be categorical, and sparse rows stay sparse.
+
+    Parameters are grouped. The first ones are those to know; those from ``min_samples_leaf`` on
+    are for tuning; ``clip`` is for comparisons with the paper. ``n_estimators``, ``max_leaves``,
+    ``learning_rate``, ``max_features``, ``subsample`` and ``trim`` were chosen together on
+    held-out data; see docs/experiments/gamble.md.
 
     Parameters
     ----------
     n_estimators : int, default=200
-        Rounds, one tree each, at most. The defaults of this and the next six parameters were
-        chosen together on held-out data; see docs/experiments/gamble.md.
+        Largest number of rounds, one tree each.
     max_leaves : int, default=511
-        Leaves of a tree, at most; the leaf with the largest gain is split next. The paper
-        takes about 15. This parameter has the largest effect; fewer leaves trade accuracy
-        for speed.
-    min_samples_leaf : int, default=1
-        Rows of a leaf, at least.
+        Largest number of leaves of a tree; the leaf with the largest gain is split next. This
+        parameter has the largest effect. Fewer leaves trade accuracy for speed. The paper
+        takes about 15.
     learning_rate : float, default=0.3
         Factor of each tree's votes. 1 in the paper.
-    max_features : float, default=0.3
-        Share of the features that a split chooses from, sampled for each split, rounded up.
-        1 in the paper.
-    subsample : float, default=0.7
-        Share of the rows that a tree is trained on, sampled for each tree. All rows are used
-        where a hundred classes or more have at most 15 rows each on average, as weights would
-        then depend on which rows were sampled. 1 in the paper.
-    trim : float, default=0.1
-        Share of the total weight that a tree is not trained on: that of the rows of lowest
-        weight, which the committee predicts well. Saves about half of the time. 0 in the paper.
-    splits : {"binned", "exact"}, default="binned"
-        Candidate thresholds. "binned": between 255 groups of neighbouring values. "exact":
-        between any two values; the same with at most 255 distinct ones.
     categorical_features : array-like or "from_dtype", optional
-        Categorical columns: column numbers, column names of a data frame, or a
-        mask. "from_dtype": the columns of a data frame of the type "category" (pandas),
-        Categorical or Enum (polars), as in scikit-learn's HistGradientBoostingClassifier; strings
-        and booleans are no such types, as a column of strings can be text, and True is 1.
-        Categories are numbers or, in data frames, strings, at most 255 different ones per
-        column; ``fit`` rejects numbers that single precision cannot represent, such as
-        2**24 + 1. A split sends a subset of them left; a missing value is a category, and a
-        category that was not seen in ``fit`` goes to the side of larger weight.
-    class_weight : dict or "balanced", optional, as of :class:`OAAClassifier`
+        Categorical columns: column numbers, column names of a data frame, or a mask.
+        "from_dtype": the columns of a data frame with the type "category" (pandas), Categorical
+        or Enum (polars), as in scikit-learn's HistGradientBoostingClassifier. Strings and
+        booleans do not count as such types, as strings may be text, and True is 1. Categories
+        are numbers or, in data frames, strings, at most 255 different ones per column. ``fit``
+        rejects numbers that single precision cannot represent, such as 2**24 + 1. A split sends
+        a subset of the categories left. A missing value is a category of its own, and a category
+        that ``fit`` has not seen goes to the side of larger weight.
+    class_weight : dict or "balanced", optional, as for :class:`OAAClassifier`
     early_stopping : bool, default=False
-        Hold rows out (or take ``X_val`` of ``fit``), stop when their error no longer falls and
-        restore the best round.
+        Measure the error on held-out rows (or ``X_val`` of ``fit``), stop when it no longer falls
+        and restore the best round.
     validation_fraction : float, default=0.1
-        Share of the rows held out for that.
+        Share of the rows held out for early stopping.
     patience : int, default=50
-        Rounds without a new lowest error after which to stop.
+        Number of rounds without a new lowest error after which to stop.
     warm_start : bool, default=False
-        Whether ``fit`` keeps the rounds of the fitted model and adds those up to
-        ``n_estimators``. Of the same rows they are those that one ``fit`` of as many rounds has,
-        to the last bit, also of a model from a file; other rows and weights are
-        allowed. Classes, features and all other parameters of the model must stay.
+        If True, ``fit`` keeps the rounds of the fitted model and adds rounds up to
+        ``n_estimators``. On the same rows the result equals that of a single ``fit``, bit for
+        bit, even if the model was loaded from a file. Rows and weights may change; classes,
+        features and all other parameters must not.
     random_state : int, RandomState or None, default=None
-        Fixes all random choices. Read when learning begins. The same int gives the same model.
+        Seed of all random choices, read when training begins. The same int gives the same model.
     n_jobs : int, optional
-        Threads; None is 1, -1 all cores. They read the features and divide the rows
-        of a prediction; one grows the trees. The model does not depend on it.
+        Number of threads; None is 1, -1 is all cores. Threads read the features and share the
+        rows of a prediction; trees grow on one thread. The model does not depend on it.
     verbose : int, default=0
-        1: a progress bar on stderr, if that is a terminal, with the rate and the
-        held-out error, if there is one.
+        With 1, a progress bar on stderr, if that is a terminal, with the rate and the
+        held-out error.
+    min_samples_leaf : int, default=1
+        Smallest number of rows of a leaf.
+    max_features : float, default=0.3
+        Share of the features that a split may use, sampled for each split, rounded up. 1 in the
+        paper.
+    subsample : float, default=0.7
+        Share of the rows that a tree is trained on, sampled for each tree. With a hundred or more
+        classes of at most 15 rows each on average, all rows are used, as weights would otherwise
+        depend on which rows were sampled. 1 in the paper.
+    trim : float, default=0.1
+        Share of the total weight that a tree is not trained on: the rows of lowest weight, which
+        the committee predicts well. Saves about half of the time. 0 in the paper.
+    splits : {"binned", "exact"}, default="binned"
+        Candidate thresholds. "binned": between 255 groups of neighboring values. "exact":
+        between any two values. Both agree for at most 255 distinct values.
     clip : bool, default=True
-        Whether r, a leaf's vote for a class before centring (step 2b), is at least -n_classes.
-        Without the clip, as in the paper, a class absent from a leaf gets
-        -n_classes (n_classes - 1), and after a few rounds nearly all the weight is on a few
-        rows. With two classes there is no difference.
+        If True, a leaf's vote for a class before centering (r in step 2b) is at least -n_classes.
+        In the paper a class absent from a leaf gets -n_classes (n_classes - 1), and after a few
+        rounds nearly all the weight is on a few rows. Without effect on two classes.
 
     Attributes
     ----------
-    classes_, n_features_in_, feature_names_in_ : as of :class:`OAAClassifier`
+    classes_, n_features_in_, feature_names_in_ : as for :class:`OAAClassifier`
     n_estimators_ : int
-        Number of trees: fewer than ``n_estimators`` after early stopping.
+        Number of trees; after early stopping fewer than ``n_estimators``.
     temperature_ : float
-        What ``predict_proba`` divides F / (n_classes - 1) by before the softmax, as boosting makes
-        scores far too large: found on the votes of each tree for the rows that ``subsample`` left
-        out of it; 1 where all trees are trained on all rows.
+        Divisor of F / (n_classes - 1) before the softmax in ``predict_proba``. Boosted scores
+        are far too large to be logits. The divisor is fitted on each tree's votes for the rows
+        that ``subsample`` left out of the tree; it is 1 if all trees are trained on all rows.
     feature_importances_ : float64 array of shape (``n_features_in_``,)
         Share of each feature in the gain of all splits.
     feature_splits_ : uint64 array of shape (``n_features_in_``,)
         Number of splits by each feature.
     trees_ : list of Bunch of read-only arrays
-        The trees. Per node ``parent``, ``children``, ``depth``, ``n_examples`` (rows the tree
+        The trees. Per node: ``parent``, ``children``, ``depth``, ``n_examples`` (rows the tree
         was trained on), ``weight`` (their share), ``label_entropy`` (of the weights, in
-        nats), ``feature`` (-1 at a leaf), ``threshold`` (values up to it go left; NaN where
-        categories decide), ``missing_left``, ``gain``, and ``leaf`` (number of the leaf, -1 at
-        inner nodes). The categories that go left at node i are ``categories`` from
+        nats), ``feature`` (-1 at a leaf), ``threshold`` (values up to it go left; NaN for
+        categorical splits), ``missing_left``, ``gain``, and ``leaf`` (number of the leaf, -1 at
+        internal nodes). The categories that go left at node i are ``categories`` from
         ``category_starts[i]`` on. Leaf i stores the classes ``vote_classes`` (indices into
         ``classes_``) from ``vote_starts[i]`` on and their votes ``votes``; its vote for every
         other class is ``other_votes[i]``. The votes of a leaf sum to 0 over all classes.
@@ -112,18 +114,18 @@ class GambleClassifier(Boosting):
 
     A round takes O(rows x features x depth), whatever the number of classes: a row that crosses a
     threshold changes the sums of the objective (Eq. 3.5 of [1]_) in time O(1). The second tree of
-    Algorithm 1 follows from the first (Theorem 3.2, Corollary 3.1), so there is none.
+    Algorithm 1 follows from the first (Theorem 3.2, Corollary 3.1), so only one is grown.
 
     For hundreds of classes of few rows each use ``n_estimators=300, max_leaves=255,
-    max_features=0.02, subsample=1, trim=0``. Text is better learned by linear models such as
+    max_features=0.02, subsample=1, trim=0``. For text, use linear models such as
     :class:`OAAClassifier`.
 
     ``GambleClassifier(**GambleClassifier.PAPER)`` is Algorithm 2 of [1]_.
 
-    Where errors differ in cost, ``clf.classes_[(clf.predict_proba(X) @ costs).argmin(axis=1)]`` is
-    the class of lowest expected cost; row i, column j of ``costs`` is the cost of predicting class
-    j where class i is true. The temperature changes no order of classes; ``decision_function``
-    leaves it out.
+    If errors differ in cost, ``clf.classes_[(clf.predict_proba(X) @ costs).argmin(axis=1)]`` is
+    the class of lowest expected cost; ``costs[i, j]`` is the cost of predicting class j if class
+    i is true. The temperature does not change the order of classes; ``decision_function``
+    omits it.
 
     See Also
     --------
@@ -154,7 +156,7 @@ class GambleClassifier(Boosting):
     """
 
     _short_name = "gamble"
-    #: The settings of the paper; the number of leaves is "about 15" there, and that of rounds 1000.
+    #: Settings of the paper, which has "about 15" leaves and 1000 rounds.
     PAPER: ClassVar[dict[str, Any]] = {
         "n_estimators": 1000,
         "max_leaves": 15,
@@ -178,51 +180,52 @@ class GambleClassifier(Boosting):
 class SAMMEClassifier(Boosting):
     """SAMME: AdaBoost for many classes, the baseline of :class:`GambleClassifier`.
 
-    The same loss, weights and trees, but a leaf votes for one class, and all leaves of a
-    tree with one weight, which is larger the lower the tree's error. (This is the discrete
-    SAMME; SAMME.R takes logarithms of the leaves' shares and needs a lower bound for them.)
+    The loss, the weights and the trees are those of GAMBLE, but a leaf votes for one class, and
+    all leaves of a tree have the same weight, which is larger if the tree's error is lower. (This
+    is discrete SAMME; SAMME.R takes logarithms of the leaves' shares and needs a lower bound for
+    them.)
 
     Parameters
     ----------
     n_estimators : int, default=300
-        Rounds, one tree each, at most. Stops earlier after a tree without errors, whose
-        weight is large but finite, or one that is no better than chance.
+        Largest number of rounds, one tree each. Training stops earlier after a tree without
+        errors, whose weight is large but finite, or one that is no better than chance.
     max_leaves : int, default=15
-        Leaves of a tree, at most; the leaf with the largest gain is split next.
-    min_samples_leaf : int, default=1
-        Rows of a leaf, at least.
+        Largest number of leaves of a tree; the leaf with the largest gain is split next.
     learning_rate : float, default=1.0
         Factor of each tree's weight.
+    categorical_features, class_weight : as for :class:`GambleClassifier`
+    early_stopping, validation_fraction, patience, warm_start : as for :class:`GambleClassifier`
+    random_state, n_jobs, verbose : as for :class:`GambleClassifier`
+    min_samples_leaf : int, default=1
+        Smallest number of rows of a leaf.
     max_features : float, default=1.0
-        Share of the features that a split chooses from, sampled for each split, rounded up.
+        Share of the features that a split may use, sampled for each split, rounded up.
     subsample : float, default=1.0
-        Share of the rows that a tree is trained on, sampled for each tree. All rows where a
-        hundred classes or more have at most 15 each on average.
+        Share of the rows that a tree is trained on, sampled for each tree. With a hundred or more
+        classes of at most 15 rows each on average, all rows are used.
     trim : float, default=0.0
-        Share of the total weight that a tree is not trained on: that of the rows of lowest
-        weight.
-    splits, categorical_features : as of :class:`GambleClassifier`
-    class_weight : dict or "balanced", optional, as of :class:`OAAClassifier`
-    early_stopping, validation_fraction, patience, warm_start : as of :class:`GambleClassifier`
-    random_state, n_jobs, verbose : as of :class:`GambleClassifier`
+        Share of the total weight that a tree is not trained on: the rows of lowest weight.
+    splits : {"binned", "exact"}, default="binned"
+        Candidate thresholds, as for :class:`GambleClassifier`.
 
     Attributes
     ----------
-    classes_, n_features_in_, feature_names_in_, n_estimators_ : as of :class:`GambleClassifier`
-    temperature_, feature_importances_, feature_splits_ : as of :class:`GambleClassifier`
+    classes_, n_features_in_, feature_names_in_, n_estimators_ : as for :class:`GambleClassifier`
+    temperature_, feature_importances_, feature_splits_ : as for :class:`GambleClassifier`
     trees_ : list of Bunch of read-only arrays
-        As of :class:`GambleClassifier`. A leaf stores the one class that it votes for.
+        As for :class:`GambleClassifier`. A leaf stores the one class that it votes for.
 
     Notes
     -----
-    A tree's output is 1 for the class it votes for, -1 / (n_classes - 1) for the others.
-    Its weight is (n_classes - 1)^2 / n_classes alpha, alpha = log((1 - e) / e) +
-    log(n_classes - 1) with e its weighted error. The factor changes no
+    A tree outputs 1 for the class it votes for and -1 / (n_classes - 1) for the others.
+    Its weight is (n_classes - 1)^2 / n_classes alpha with alpha = log((1 - e) / e) +
+    log(n_classes - 1) and e its weighted error. The factor changes no
     prediction; it puts the scores on the scale that ``predict_proba`` expects.
 
     See Also
     --------
-    GambleClassifier : Real-valued leaves; usually more accurate.
+    GambleClassifier : Votes with real numbers; usually more accurate.
 
     References
     ----------

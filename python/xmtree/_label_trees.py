@@ -1,4 +1,4 @@
-"""Trees over a fixed order of labels: filter tree and random tree."""
+"""Filter tree and random tree: balanced trees over a fixed order of labels."""
 
 from dataclasses import dataclass
 from inspect import cleandoc
@@ -14,92 +14,90 @@ from xmtree._typing import OneLabelMixin, Seed
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
-    """What both trees have in common: all but which examples a router learns from.
+    """Base of filter tree and random tree, which differ in the examples a router learns from.
 
-    The sections below are part of their docstrings, too.
+    Both docstrings include the sections below.
 
-    The parameters are listed in three groups: those to know, from ``label_order`` on; those to
-    tune, from ``loss`` on; and ``optimizer``, for comparisons with the papers.
+    Parameters are grouped. The first ones are those to know; those from ``loss`` on are for
+    tuning; ``optimizer`` is for comparisons with the papers.
 
     Parameters
     ----------
     label_order : {"given", "random", "frequency"}, optional
-        Order of the labels from left to right; by default "given" for the filter
-        tree and "random", the baseline of the papers, for the random tree.
-        Neighbours are separated last, by routers deep in the tree, so similar
-        labels should be near each other. "given": that of ``classes_``, sorted; good
-        for hierarchical codes, years and the like. "random": a permutation fixed by
-        ``random_state``. "frequency": the most frequent first, of equals the one
-        that is first in ``classes_``; frequencies are those in the rows of ``fit``, or
-        of the first ``partial_fit``, by importance. The tree is balanced with any
-        order: rare labels are not deeper.
+        Order of the labels from left to right. Routers deep in the tree separate neighbors,
+        so similar labels should be close to each other. "given": sorted, as in ``classes_``;
+        good for hierarchical codes, years and the like. "random": a permutation determined by
+        ``random_state``, the papers' baseline. "frequency": the most frequent first, by importance
+        weight in the rows of ``fit`` or of the first ``partial_fit``; ties keep the order of
+        ``classes_``. The tree is balanced for any order, so rare labels are not deeper. By default
+        "given" for the filter tree and "random" for the random tree.
     n_passes : int, default=5
-        Passes of ``fit`` over the examples, at most, each in a new order.
+        Largest number of passes of ``fit`` over the examples, each in a new order.
     early_stopping : bool, default=False
         Hold out a tenth of the examples in ``fit``, stop when their error has not
         fallen for two passes and restore the best pass.
     calibrate : bool, default=True
-        Whether to calibrate probabilities on rows that were not learned; see
-        :class:`OAAClassifier`.
-    class_weight : dict or "balanced", optional, as of :class:`OAAClassifier`
+        Calibrate probabilities on rows that were not learned; see :class:`OAAClassifier`.
+    class_weight : dict or "balanced", optional, as for :class:`OAAClassifier`
     random_state : int, RandomState or None, default=None
-        Fixes the order of the examples and that of the labels, if it is "random".
-        Read when learning begins. The same int gives the same model.
+        Seed of the order of the examples, and of the labels if ``label_order`` is "random".
+        Read when training begins. The same int gives the same model.
     n_jobs : int, optional
-        Threads; None is 1, -1 all cores. A tree learns on one thread; prediction
+        Number of threads; None is 1, -1 is all cores. Training uses one thread; prediction
         divides the rows among threads. The model does not depend on it.
-    verbose : int, default=0, as of :class:`OAAClassifier`
+    verbose : int, default=0, as for :class:`OAAClassifier`
     loss : {"hinge", "squared_hinge", "squared", "quantile", "logistic"}, default="hinge"
         Loss of the routers. The default was chosen on held-out data.
     learning_rate : float, default=1.0
         Initial step size of a router.
     decay : float, default=0.3
-        How fast a router's steps shrink: after n updates the step for an
+        Speed at which a router's steps shrink: after n updates, the step for an
         example of effective dimension d is
-        learning_rate / sqrt(1 + decay n / (4 + 0.03 d)), where d is the number of
-        features if all are equally frequent and larger if they are rare. 0: steps do
-        not shrink. Lower than in :class:`LOMTreeClassifier`, as the labels below a
-        node do not change here.
+        learning_rate / sqrt(1 + decay n / (4 + 0.03 d)). d is the number of
+        features if all are equally frequent and larger if they are rare. With 0, steps do
+        not shrink. The default is lower than in :class:`LOMTreeClassifier`, as the labels
+        below a node do not change here.
     scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
-        How features are scaled before learning; see :class:`OAAClassifier`.
-    scale_weights : bool, default=True, as of :class:`OAAClassifier`
+        Scaling of features before learning; see :class:`OAAClassifier`.
+    scale_weights : bool, default=True, as for :class:`OAAClassifier`
     n_bits : int, optional
         Hash features into 2^n_bits columns; see :class:`OAAClassifier`.
     optimizer : {"pn", "nag"}, default="pn"
-        Direction of a router's steps; "nag" is Vowpal Wabbit's, and needs more passes over
+        Direction of a router's steps. "nag" is that of Vowpal Wabbit and needs more passes over
         text.
 
     Attributes
     ----------
-    classes_, n_features_in_, feature_names_in_ : as of :class:`OAAClassifier`
+    classes_, n_features_in_, feature_names_in_ : as for :class:`OAAClassifier`
     tree_ : Bunch of read-only arrays
-        The nodes, breadth first; the root is node 0. Per node ``parent``,
-        ``children``, ``depth``, ``n_examples`` (of the labels below, by importance, each
-        pass counted), ``n_labels`` (below), ``label`` (of a leaf, as an index into
-        ``classes_``; -1 at internal nodes), ``label_entropy`` (in nats), and of internal nodes
-        ``n_trained`` (examples learned from, by importance) and ``n_won`` (those of them that
-        the node then sent towards their label), 0 at leaves.
+        The nodes, breadth first; the root is node 0. Per node: ``parent``, ``children``,
+        ``depth``, ``n_examples`` (of the labels below, by importance weight, each pass
+        counted), ``n_labels`` (labels below), ``label`` (of a leaf, as an index into
+        ``classes_``; -1 at internal nodes) and ``label_entropy`` (in nats). Per internal node, 0
+        at leaves: ``n_trained`` (examples learned from, by importance weight) and ``n_won``
+        (those of them that the node then sent towards their label).
     trees_ : list of Bunch, ``tree_`` in a list
-    progressive_loss_ : float, as of :class:`OAAClassifier`
+    progressive_loss_ : float, as for :class:`OAAClassifier`
     n_examples_seen_ : int
-        Examples learned, each pass counted.
+        Number of examples learned, each pass counted.
 
     Notes
     -----
     ``predict_topk`` treats the routers as logistic models: a label's score is the
     logarithm of the product of the probabilities on its path, at most 0. The first
-    label is always that of ``predict``, the one that every router sends to. Where
+    label is always that of ``predict``, to which every router sends the row; if
     another label's product is larger, the score of the first is the next larger number. The
-    others are found best first, at a cost of O(k log n_classes); where scores are so
-    flat that this does not suffice they are probable ones, not surely the most probable.
-    Probabilities are powers of these products, divided by their sum over the 1,000 best labels;
-    the exponent is found by calibration, see ``calibrate``, and 1 without it. There is no
-    ``decision_function``, as all classes cost O(n_classes) per row; ``predict_topk(X, k)`` with
-    any ``k`` up to ``n_classes`` has the scores.
+    others are found by best-first search at a cost of O(k log n_classes). If scores are so flat
+    that this bound is reached, the labels found are probable, but maybe not the most probable.
+
+    Probabilities are powers of these products, divided by their sum over the 1,000 best labels.
+    Calibration finds the exponent; without it, the exponent is 1. There is no
+    ``decision_function``, as the scores of all classes cost O(n_classes) per row;
+    ``predict_topk(X, k)`` returns them for ``k`` up to ``n_classes``.
     """
 
     _takes_new_labels = False
-    #: A further one costs a search of the tree.
+    #: Each label costs a search of the tree.
     _most_scored = 1000
 
     label_order: str | None = None
@@ -120,11 +118,11 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        # For help(): the sections of this class stand before "See Also". (-OO: no docstrings.)
+        # Show the sections of this class before "See Also". With -OO there are no docstrings.
         if cls.__doc__ and _LabelTree.__doc__:
             own, shared = cleandoc(cls.__doc__), cleandoc(_LabelTree.__doc__)
             summary, heading, rest = own.partition("See Also\n")
-            cls.__doc__ = f"{summary}{shared[shared.index('The parameters') :]}\n\n{heading}{rest}"
+            cls.__doc__ = f"{summary}{shared[shared.index('Parameters are') :]}\n\n{heading}{rest}"
 
     def _best(self, X: Any) -> NDArray[np.int32]:
         return self._call(self._model.predict, X)
@@ -133,26 +131,25 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
 class FilterTreeClassifier(_LabelTree):
     """Filter tree: a tournament of labels on a fixed balanced tree.
 
-    Every label has a leaf, every internal node a linear router that sends an example
-    to one of its sides. An example is learned from its label's leaf upwards: each node
-    on the path is trained to send it towards the label, but only if the label has won
-    all matches below. So a node learns to choose between the labels that win its two
-    sides, and not between all labels below it. Training and prediction take at most
-    ceil(log2(n_classes)) routers per example.
+    Each label has a leaf, and each internal node a linear router that sends an example to one of
+    its sides. An example is learned upwards from the leaf of its label: each node on the path is
+    trained to send it towards the label, but only if the label has won all matches below. So a
+    node learns to choose between the labels that win its two sides, not between all labels below
+    it. Training and prediction use at most ceil(log2(n_classes)) routers per example.
 
-    Faster and less accurate than :class:`OAAClassifier`, and on dense data and images less
-    accurate than :class:`LOMTreeClassifier`, which learns its tree. Works best where
-    the order of the labels means something.
+    The filter tree is faster and less accurate than :class:`OAAClassifier`. On dense data and
+    images it is less accurate than :class:`LOMTreeClassifier`, which learns its tree. It works
+    best if the order of the labels is meaningful.
 
-    Whether a label has won a match is decided by the router's score after it has
-    learned the example. [1]_ trains the routers of a level on all examples before those
-    of the next, where the question does not arise.
+    Whether a label has won a match depends on the router's score after it has learned the example.
+    In [1]_ the routers of a level are trained on all examples before those of the next, so the
+    question does not arise.
 
     See Also
     --------
     RandomTreeClassifier : The same tree without the filter.
     LOMTreeClassifier : Learns which labels belong together; smaller errors.
-    OAAClassifier : Linear in the number of classes; smaller errors still.
+    OAAClassifier : Linear in the number of classes; even smaller errors.
 
     References
     ----------
@@ -181,22 +178,21 @@ class FilterTreeClassifier(_LabelTree):
 
 
 class RandomTreeClassifier(_LabelTree):
-    """Random tree: each router of a fixed balanced tree learns its labels' side.
+    """Random tree: a fixed balanced tree whose routers learn from all examples.
 
-    Every label has a leaf, every internal node a linear router that learns from all
-    examples of the labels below it on which side the label lies. Training and prediction
-    take at most ceil(log2(n_classes)) routers per example.
+    Each label has a leaf, and each internal node a linear router that learns from all examples of
+    the labels below it on which side the label lies. Training and prediction use at most
+    ceil(log2(n_classes)) routers per example.
 
-    The simplest tree, and the baseline of the others:
-    :class:`FilterTreeClassifier` differs in which examples a router learns from,
-    :class:`LOMTreeClassifier` learns its tree. Labels that a random
-    order puts together have little in common, so errors are high.
+    This is the simplest tree and the baseline of the others: :class:`FilterTreeClassifier`
+    differs in the examples a router learns from, and :class:`LOMTreeClassifier` learns its tree.
+    Labels that a random order puts together have little in common, so errors are high.
 
     See Also
     --------
     FilterTreeClassifier : The same tree as a tournament.
     LOMTreeClassifier : Learns which labels belong together; smaller errors.
-    OAAClassifier : Linear in the number of classes; smaller errors still.
+    OAAClassifier : Linear in the number of classes; even smaller errors.
 
     References
     ----------

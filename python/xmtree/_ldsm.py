@@ -28,161 +28,158 @@ from xmtree._typing import Classes, LabelsLike, MatrixLike, Seed, Weights
 class LdSMClassifier(TreeMixin, Learner):
     """LdSM: an ensemble of M-ary trees for label sets, with sparse linear scorers.
 
-    A node of a tree has one linear regressor per child and sends an example to every
-    child whose regressor's margin is at least 1/2, or to the child of the largest margin
-    if there is none. The regressors minimise an objective (J, Eq. 2 of [1]_) that favours
-    children of equal size, each label at one child, and few examples at several children.
-    Leaves store histograms of labels; a label's score is their average over the leaves that a
-    row reaches (Algorithm 2) and over the trees. Trees take time proportional to their
-    depth, about the logarithm of the number of labels; that of the scorers is bounded
-    whatever their number.
+    Each node of a tree has a linear regressor per child. It sends an example to every child whose
+    regressor's margin is at least 1/2, or to the child of the largest margin if there is none.
+    The regressors minimize an objective (J, Eq. 2 of [1]_) that favors children of equal size,
+    each label at one child, and each example at one child. Leaves store histograms of labels; a
+    label's score is its average share over the leaves that a row reaches (Algorithm 2) and over
+    the trees. The time of a tree is proportional to its depth, about the logarithm of the number
+    of labels. The time of the scorers is bounded whatever the number of labels.
 
-    By default one-against-some scorers, a sparse linear one for each label, re-rank the
-    labels that the trees find and find further ones. They are not in the paper [1]_; with
-    them one setting suits text and dense label sets alike. ``scorers="none"`` leaves them
-    out.
+    By default, one-against-some scorers, a sparse linear model for each label, re-rank the labels
+    that the trees find, and find further ones. They are not part of the paper [1]_. With them, the
+    same settings suit text and dense data. ``scorers="none"`` disables them.
+
+    Parameters are grouped. The first ones are those to know; those from ``max_nodes`` on are for
+    tuning; those from ``arity`` on are for comparisons with the paper.
 
     Parameters
     ----------
     n_estimators : int, default=10
-        Trees. Each further tree lowers the error by less. The paper has about 50.
-    arity : int, default=2
-        M of [1]_: children of a node, 2 to 8. Wider trees are flatter, but take
-        more time per node.
+        Number of trees. Each further tree lowers the error by less. The paper has about 50.
+    scorers : {"one_against_some", "none"}, default="one_against_some"
+        Models that score labels beside the trees. "one_against_some": a sparse linear scorer for
+        each label, trained on the rows with the label and on rows that could be mistaken for
+        them. Time and memory are proportional to rows times negatives, whatever the number of
+        labels. Scorers also find labels that the trees miss. "none": labels are ranked by the
+        trees' score alone, as in the paper.
+    threshold : float, optional
+        If given, :meth:`predict` returns the labels with a score above it. With scorers, scores
+        are probabilities.
+    n_labels : int, optional
+        If given, and ``threshold`` is not, :meth:`predict` returns this number of best labels.
+        If neither is given, it returns the labels with a probability above 1/2: the score with
+        scorers, the share of the leaves' examples without. The best label is always returned, as
+        rows without labels do not take part in training.
+    warm_start : bool, default=False
+        If True, :meth:`fit` keeps the existing trees and adds trees up to ``n_estimators``.
+        Scorers and centroids are not trained again, and ``classes`` remain those of the first
+        :meth:`fit`.
+    random_state : int, RandomState or None, default=None
+        Seed of initial weights, orders and ties. The same int gives the same model.
+    n_jobs : int, optional
+        Number of threads; None is 1, -1 is all cores. Trees, and nodes of one tree, are trained in
+        parallel, and rows are predicted in parallel. The model does not depend on it.
+    verbose : int, default=0
+        With 1, a progress bar of nodes on stderr, if that is a terminal.
     max_nodes : int, default=16000
-        Nodes of a tree at most, including leaves. Where labels have few examples
-        each, trees stay smaller.
+        Largest number of nodes of a tree, including leaves. Trees stay smaller if labels have few
+        examples each.
     min_priority : float, default=60.0
-        A leaf is split only if the weight of its label occurrences, those of its most frequent
-        label left out, is above this, or above a hundredth of the root's: what a split could part.
-        0: down to leaves of one label, as in the paper; scorers need no leaves as pure.
+        A leaf is split only if its label occurrences, not counting those of its most frequent
+        label, weigh more than this, or more than a hundredth of the root's: a split could
+        separate only these. 0 splits down to leaves of one label, as in the paper; scorers do not
+        need leaves as pure.
     n_epochs : int, default=10
-        Passes of a node over its examples, at most. The paper has 20.
-    max_updates : int or None, default=20000
-        Bound of a node's passes: after the first, further ones, up to ``n_epochs``, are taken as
-        long as they come to no more than so many steps, one for each example. Upper nodes have
-        many examples and need few passes. None: no bound, as in the paper.
-    lambda1 : float, default=2.0
-        Weight of class integrity in the objective: each label at one child. If it is
-        too large, all examples follow their labels to one child: the tree collapses,
-        which raises a warning.
-    lambda2 : float, default=1.0
-        Weight of the multi-way penalty: one child for each example.
-    loss : {"centred", "logistic"}, default="centred"
-        Loss of a regressor of margin m, which routes at m >= 1/2. "logistic": that of
-        the logistic function of m, with one order of the examples for all passes of a tree, as in
-        the authors' program. "centred": that of 4 m - 2, which is 0 where examples are routed, with
-        a new order in each pass; better where labels are many and rare.
+        Largest number of epochs of a node over its examples. The paper has 20.
     learning_rate : float, default=0.1
-        Step size of the regressors. They learn by normalised adaptive gradients; where more than
-        half of the values are not zero, by plain gradient steps on features that are
-        standardised by the node's own examples.
+        Step size of the regressors. They learn by normalized adaptive gradients; if more than half
+        of the values are not zero, by plain gradient steps on features that are standardized by
+        the node's own examples.
     scaling : {"log", "none", "row", "standard", "auto"}, default="log"
-        How features are scaled before learning.
-        "log": ln(1 + x) of every value (of a negative one -ln(1 - x)), which suits
-        counts and changes 0 and 1 by a constant factor only.
-        "row": rows divided by their length. "standard": columns centred and divided
-        by their deviation. "auto": "standard" where more than half of the values are
-        not zero, else "row". "none": not at all.
+        Scaling of features before learning. "log": ln(1 + x) of each value (-ln(1 - x) of a
+        negative one), which suits counts and changes 0 and 1 only by a constant factor. "row":
+        rows are divided by their length. "standard": columns are centered and divided by their
+        standard deviation. "auto": "standard" if more than half of the values are not zero, else
+        "row". "none": features are used as they are.
     n_bits : int, optional
         Hash columns into ``2**n_bits``. Rows may then have any number of columns.
+    n_negatives : int, default=30
+        Number of labels for which a row is a negative example of the scorers: up to this number of
+        labels that are most likely by the trees not trained on the row, this number of labels
+        drawn by their frequency, and twice this number of labels with the largest margins of the
+        scorers trained so far. Each tree leaves out a fifth of the rows.
+    tail_weight : float, default=0.5
+        Rows with a label have the weight (inverse propensity of the label) ** ``tail_weight`` in
+        its scorer's training, divided by the mean over all labels of all rows. The propensities
+        are those of :func:`xmtree.metrics.propensities`. Larger values raise the scores of rare
+        labels and lower those of frequent ones.
+    cost : float, optional
+        C of the scorers' problems: weight of the losses relative to half the squared length of
+        the weights. Lower values give smaller weights and suit few features and noisy labels.
+        None: 1/4 if it ranks the labels of held-out rows better by 4 percent, else 1.
+    weight_threshold : float, default=0.1
+        Weights of the scorers below it are dropped. 0 keeps all weights that are not 0 in 16
+        bits.
     slim_trees : bool, default=True
-        Whether trees drop what matters least and hold the rest in 8 bits: of a node's weights
-        those that together make up 15 % of its squared margins (two of three weights), and of
-        a leaf's labels those of less than 0.3 times the weight of the most frequent one.
-        Examples are sent on by what is kept. False: as in the authors' program, weights below
-        1 / n_features go.
+        If True, trees drop their least important numbers and store the others in 8 bits. Of a
+        node's weights, those are dropped that together make up 15 % of its squared margins (two of
+        three weights); of a leaf's labels, those of less than 0.3 times the weight of the most
+        frequent one. Routing uses the kept weights. If False, weights below 1 / n_features are
+        dropped, as in the authors' program.
     keep_statistics : bool, default=False
-        Whether ``trees_`` has what training knew of each node. Takes most of a file.
+        If True, ``trees_`` has statistics of each node from training. They take most of a file.
+    arity : int, default=2
+        M of [1]_: children of a node, 2 to 8. Wider trees are flatter, but take more time per
+        node.
+    max_updates : int or None, default=20000
+        Bound of a node's steps, one per example. After the first epoch, a node runs further
+        epochs, up to ``n_epochs``, only within this bound. Upper nodes have many examples and need
+        few epochs. None is no bound, as in the paper.
+    lambda1 : float, default=2.0
+        Weight of class integrity in the objective: each label at one child. If it is too large,
+        all examples follow their labels to one child. Such a collapsed tree raises a warning.
+    lambda2 : float, default=1.0
+        Weight of the multi-way penalty: each example at one child.
+    loss : {"centred", "logistic"}, default="centred"
+        Loss of a regressor with margin m, which routes at m >= 1/2. "logistic": the logistic loss
+        of m, with the same order of examples in all epochs of a tree, as in the authors' program.
+        "centred": the logistic loss of 4 m - 2, which is 0 where routing changes, with a new
+        order in each epoch; better for many and rare labels.
     beta : float, default=1.0
         Weight of the trees' score in the re-ranking for tail labels (Section 5 of
-        [1]_): ``beta * score + (1 - beta) / (1 + exp(gamma / 2 * d))`` with d the squared
-        distance from the mean of the label's training examples. 1: no re-ranking.
-        gamma is 1e-4. The paper re-ranks Amazon-670k alone and names no value.
-    scorers : {"one_against_some", "none"}, default="one_against_some"
-        What scores labels beside the trees.
-        "one_against_some": a sparse linear scorer for each label, trained on the rows that
-        have the label and on rows that could be mistaken for them: time and memory are
-        proportional to rows times negatives, whatever the number of labels. They also find
-        labels that the trees miss. "none": labels are ranked by the trees' score alone, as
-        in the paper.
-    n_negatives : int, default=30
-        With scorers: a row is a negative example of at most so many labels that the trees
-        which did not train on it find most likely, so many drawn by their frequency, and twice
-        so many to which the scorers trained so far give the largest margins. Each tree leaves
-        out a fifth of the rows.
-    tail_weight : float, default=0.5
-        With scorers: rows that have a label weigh (inverse propensity of the
-        label) ** ``tail_weight`` in its scorer's training, divided by the mean over all
-        labels of all rows. The propensities are those of :func:`xmtree.metrics.propensities`.
-        With more, rare labels get higher scores and frequent ones lower.
-    cost : float, optional
-        With scorers: C of their problems, what losses weigh against half of the squared
-        length of the weights. Less gives smaller weights, and suits few features and noisy
-        labels. None: 1/4 where this ranks the labels of the rows held out clearly better
-        (by 4 per cent), else 1.
-    weight_threshold : float, default=0.1
-        Smaller weights of the scorers are dropped. 0 keeps all that 16 bits tell from 0.
-    threshold : float, optional
-        If given, :meth:`predict` returns the labels whose score is above it. With
-        scorers scores are probabilities.
-    n_labels : int, optional
-        If given, and no ``threshold``, :meth:`predict` returns that many best labels.
-        With neither it returns the labels of a probability above 1/2 (the score with scorers,
-        without them the share of the leaves' examples), and always the best one, as rows without
-        labels are left out of training.
-    warm_start : bool, default=False
-        Whether :meth:`fit` keeps the existing trees and adds trees up to
-        ``n_estimators``. Scorers and centroids are not trained again, and ``classes`` are those of
-        the first :meth:`fit`.
-    random_state : int, RandomState or None, default=None
-        Fixes start weights, orders and ties. The model does not depend on
-        ``n_jobs``.
-    n_jobs : int, optional
-        Threads: trees, and nodes of one tree, are trained in parallel; rows are
-        predicted in parallel. None is 1, -1 all cores.
-    verbose : int, default=0
-        1: a progress bar on stderr, if that is a terminal, in nodes.
+        [1]_): ``beta * score + (1 - beta) / (1 + exp(gamma / 2 * d))``, where d is the squared
+        distance from the mean of the label's training examples and gamma is 1e-4. 1 disables
+        re-ranking. The paper re-ranks only Amazon-670k and does not state its value.
 
     Attributes
     ----------
-    classes_, n_features_in_, feature_names_in_ : as of :class:`OAAClassifier`
+    classes_, n_features_in_, feature_names_in_ : as for :class:`OAAClassifier`
     trees_ : list of Bunch
-        For each tree read-only arrays with one entry per node, parents before
-        children: ``parent`` (-1 at the root), ``children`` of shape (n_nodes, arity), -1 at
-        leaves, ``depth``, ``n_weights``, weights that are not 0; and with ``keep_statistics``
-        ``n_examples`` (by importance), ``label_entropy`` (nats); of
-        internal nodes, NaN at leaves, the objective ``j`` and its terms ``balance``,
-        ``class_integrity`` and ``multiway_penalty``, and what they approximate,
-        ``balancedness`` (beta of the paper) and ``purity`` (alpha, Eq. 3; both 0 at best),
-        measured after training; ``j_by_epoch`` of shape (n_nodes,
-        n_epochs), the running objective. The
-        histogram of node i is ``labels[label_starts[i]:label_starts[i + 1]]`` (positions in
-        ``classes_``) with ``label_counts``.
+        Read-only arrays of each tree, one entry per node, parents before children: ``parent`` (-1
+        at the root), ``children`` of shape (n_nodes, arity) (-1 for none), ``depth``, and
+        ``n_weights`` (weights that are not 0). With ``keep_statistics`` also ``n_examples`` (by
+        importance weight) and ``label_entropy`` (nats), and for internal nodes, NaN at leaves: the
+        objective ``j``; its terms ``balance``, ``class_integrity`` and ``multiway_penalty``; the
+        quantities they approximate, ``balancedness`` (beta of the paper) and ``purity`` (alpha,
+        Eq. 3), both 0 at best and measured after training; and ``j_by_epoch`` of shape (n_nodes,
+        n_epochs), the running objective. The histogram of node i is
+        ``labels[label_starts[i]:label_starts[i + 1]]`` (positions in ``classes_``) with
+        ``label_counts``.
 
     Notes
     -----
-    Of label sets, scores are the probabilities that the row has the label (with the scorers; see
-    :meth:`predict_scores`). Where each row has one label they only rank labels, and
-    ``predict_proba`` and ``scores="probability"`` share 1 out among the labels, by a map that is
-    fitted to the rows held out.
+    For label sets, scores with the scorers are the probabilities that the row has the label; see
+    :meth:`predict_scores`. With one label per row, scores only rank labels; ``predict_proba`` and
+    ``scores="probability"`` divide a probability of 1 among the labels by a map that is fitted on
+    held-out rows.
 
-    Rows without labels are left out of training, as in the authors' program.
+    Rows without labels do not take part in training, as in the authors' program.
 
-    ``LdSMClassifier(**LdSMClassifier.PAPER)`` has the paper's settings: fifty trees alone of
-    M = 4, 2,000 nodes and 20 passes. ``LdSMClassifier.AUTHORS`` has those of the sample call of
-    its authors' program: M = 2, 1,000 nodes. The paper tuned steps, lambdas, nodes and M for
-    every data set. The defaults here are the same for all data; see docs/experiments/ldsm.md.
+    ``LdSMClassifier(**LdSMClassifier.PAPER)`` has the settings of the paper: fifty trees without
+    scorers, M = 4, 2,000 nodes and 20 epochs. ``LdSMClassifier.AUTHORS`` has those of the sample
+    call of the authors' program: M = 2, 1,000 nodes. The paper tuned steps, lambdas, nodes and M
+    for each data set. The defaults here are the same for all data; see docs/experiments/ldsm.md.
 
     Warns
     -----
     ConvergenceWarning
-        Where a tree collapses: it stays below a hundredth of ``max_nodes`` while its
-        leaves are nearly as mixed as its root.
+        If a tree collapses: it has less than a hundredth of ``max_nodes``, and its leaves are
+        nearly as mixed as its root.
 
     See Also
     --------
-    OAAClassifier : Scores every label; time proportional to their number.
+    OAAClassifier : Scores every label, in time proportional to their number.
 
     References
     ----------
@@ -212,7 +209,7 @@ class LdSMClassifier(TreeMixin, Learner):
         "warm_start": ["boolean"],
     }
 
-    #: Settings that follow the authors' program: its sample call for Delicious, one binary tree.
+    #: Settings of the authors' program in its sample call for Delicious, a binary tree.
     AUTHORS: ClassVar[dict[str, Any]] = {
         "max_nodes": 1000,
         "min_priority": 0.0,
@@ -228,11 +225,11 @@ class LdSMClassifier(TreeMixin, Learner):
         "scorers": "none",
     }
 
-    #: The paper's settings, where it has several those of most of its seven data sets: about 50
-    #: trees and up to 2,000 nodes (Section 10; up to 64,000 on Mediamill and Bibtex, 32,000 on
-    #: Delicious), M = 4 (Table 6; 2 on AmazonCat-13k, Delicious-200k, Amazon-670k). Its passes and
-    #: optimisers are the sample call's. So is here what it leaves open: it tuned step and lambdas,
-    #: and it does not name loss, start weights, ties and which weights are dropped.
+    #: Settings of the paper for most of its seven data sets: about 50 trees and up to 2,000 nodes
+    #: (Section 10; up to 64,000 on Mediamill and Bibtex, 32,000 on Delicious), M = 4 (Table 6; 2 on
+    #: AmazonCat-13k, Delicious-200k and Amazon-670k). Epochs, optimizer, and everything that the
+    #: paper leaves open (it tuned steps and lambdas, and does not state loss, initial weights, ties
+    #: and dropped weights) are those of the sample call.
     PAPER: ClassVar[dict[str, Any]] = {
         **AUTHORS,
         "n_estimators": 50,
@@ -242,31 +239,31 @@ class LdSMClassifier(TreeMixin, Learner):
     }
 
     n_estimators: int = 10
-    arity: int = 2
-    max_nodes: int = 16_000
-    min_priority: float = 60.0
-    n_epochs: int = 10
-    max_updates: int | None = 20_000
-    lambda1: float = 2.0
-    lambda2: float = 1.0
-    loss: str = "centred"
-    learning_rate: float = 0.1
-    scaling: str = "log"
-    n_bits: int | None = None
-    slim_trees: bool = True
-    keep_statistics: bool = False
-    beta: float = 1.0
     scorers: str = "one_against_some"
-    n_negatives: int = 30
-    tail_weight: float = 0.5
-    cost: float | None = None
-    weight_threshold: float = 0.1
     threshold: float | None = None
     n_labels: int | None = None
     warm_start: bool = False
     random_state: Seed = None
     n_jobs: int | None = None
     verbose: int = 0
+    max_nodes: int = 16_000
+    min_priority: float = 60.0
+    n_epochs: int = 10
+    learning_rate: float = 0.1
+    scaling: str = "log"
+    n_bits: int | None = None
+    n_negatives: int = 30
+    tail_weight: float = 0.5
+    cost: float | None = None
+    weight_threshold: float = 0.1
+    slim_trees: bool = True
+    keep_statistics: bool = False
+    arity: int = 2
+    max_updates: int | None = 20_000
+    lambda1: float = 2.0
+    lambda2: float = 1.0
+    loss: str = "centred"
+    beta: float = 1.0
 
     def fit(
         self, X: MatrixLike, y: LabelsLike, sample_weight: Weights = None, classes: Classes = None
@@ -275,7 +272,7 @@ class LdSMClassifier(TreeMixin, Learner):
             first = 0
             if self.warm_start and self.__sklearn_is_fitted__():
                 if classes is not None:
-                    raise ValueError("classes are those of the first fit where warm_start=True")
+                    raise ValueError("classes cannot be changed with warm_start=True; omit classes")
                 first = self._n_trees()
                 self._add_trees(X, y, sample_weight)
             else:
@@ -284,12 +281,12 @@ class LdSMClassifier(TreeMixin, Learner):
         return self
 
     def _warn_collapsed(self, first: int, stacklevel: int) -> None:
-        """Warns of trees from ``first`` on that have collapsed."""
+        """Warn if trees from ``first`` on have collapsed."""
         collapsed = int(self._model.summary()["collapsed"][first:].sum())
         if collapsed:
             warnings.warn(
-                f"{collapsed} of {self._n_trees() - first} trees collapsed: they stayed below "
-                f"max_nodes / 100 = {self.max_nodes / 100:g} nodes with leaves nearly as mixed as "
+                f"{collapsed} of {self._n_trees() - first} trees collapsed: they have less than "
+                f"max_nodes / 100 = {self.max_nodes / 100:g} nodes, and leaves nearly as mixed as "
                 f"the root. Lower lambda1 (now {self.lambda1}) or raise lambda2 "
                 f"(now {self.lambda2}).",
                 ConvergenceWarning,
@@ -297,19 +294,21 @@ class LdSMClassifier(TreeMixin, Learner):
             )
 
     def _add_trees(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Trains the trees that are missing."""
+        """Train the trees that are missing."""
         validate_params(self)
         if self.n_estimators < self._n_trees():
             raise ValueError(
-                f"n_estimators={self.n_estimators} must be at least the {self._n_trees()} trees "
-                f"that there are where warm_start=True"
+                f"n_estimators must be at least {self._n_trees()} with warm_start=True, the number "
+                f"of existing trees, got {self.n_estimators}"
             )
         change = Change(self)
         draft = change.draft
         X = draft._validated(X, reset=False)
         target = encode(y, self._labels)
         if (target.form == "labels") != (self._y_form == "labels"):
-            raise ValueError("y must be of the kind it was in the first fit: labels, or sets")
+            forms = "one label per row", "label sets"
+            had, got = forms if self._y_form == "labels" else reversed(forms)
+            raise ValueError(f"y must hold {had} as in the first fit, got {got}")
         seed = self._fitted_params()["seed"]
         if self.random_state is not None:
             seed = _validation.seed(self.random_state)
@@ -318,30 +317,31 @@ class LdSMClassifier(TreeMixin, Learner):
         draft._learn(partial(model.fit, warm_start=True), model, X, target, sample_weight, change)
 
     def predict_scores(self, X: MatrixLike, threshold: float = 0.0) -> sp.csr_matrix:
-        """The scores of all labels that have one.
+        """Return the scores of all labels that have one.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, n_features), or a data frame
         threshold : float, default=0.0
-            Scores that are not above it are left out.
+            Only scores above it are returned.
 
         Returns
         -------
         float32 CSR matrix of shape (n, n_classes)
-            With "one_against_some" the trees' score t and the margin z of the label's scorer
-            joined to ``(t + e) * exp(-b * max(0, 1 - z)**2)`` and calibrated, all fitted to rows
-            that trees and scorers did not train on: of label sets the probability that the row
-            has the label; of one label a row it only ranks labels, and :meth:`predict_proba` has
-            the probabilities. Else the average, over leaves and trees, of a label's share of the
-            leaf's labels; with re-ranking see ``beta``.
+            With "one_against_some", the trees' score t and the margin z of the label's scorer
+            are joined to ``(t + e) * exp(-b * max(0, 1 - z)**2)`` and calibrated, all fitted on
+            rows that trees and scorers were not trained on. For label sets this is the
+            probability that the row has the label. With one label per row it only ranks labels,
+            and :meth:`predict_proba` returns the probabilities. Without scorers, the score is the
+            average, over leaves and trees, of a label's share of the leaf's labels; for re-ranking
+            see ``beta``.
         """
         now, rows = self._now(X)
         return now._sparse(rows, float(threshold), None)
 
     @property
     def _calibration(self) -> Calibration:  # type: ignore[override]
-        """How labels of which a row has one share its probability."""
+        """Return the map that divides a probability of 1 among the labels of a row."""
         found = self._model.summary()
         if "shares_slope" not in found:
             return Calibration()
@@ -352,12 +352,12 @@ class LdSMClassifier(TreeMixin, Learner):
             top_slope=found["shares_top_slope"],
         )
 
-    def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
+    def _to_probabilities(self, scores: NDArray[Any]) -> NDArray[np.float32]:
         if self._y_form != "labels":
             known: NDArray[np.float32] = np.maximum(scores, 0)
             return known
-        # Read once: the property asks the core for a summary of all trees. Scores of trees alone
-        # are shares.
+        # The property is read once, as the core summarizes all trees for it. Scores without
+        # scorers are shares.
         shares = self._calibration.shares
         scale: Scale = "share" if shares is None else "probability"
         return _core.share_probabilities(scores, scale, len(self.classes_), shares)
@@ -375,7 +375,7 @@ class LdSMClassifier(TreeMixin, Learner):
         return sets
 
     def _sparse(self, X: Any, threshold: float | None, n_labels: int | None) -> sp.csr_matrix:
-        # By default a row has one label at least: no row that was learned is without.
+        # By default a row gets at least one label, as no training row is without labels.
         select = self._model.select_labels
         starts, labels, scores = self._call(select, X, threshold, n_labels, 1)
         shape = (X.shape[0], len(self.classes_))

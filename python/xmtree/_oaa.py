@@ -1,4 +1,4 @@
-"""One-against-all."""
+"""One-against-all: one linear regressor per class."""
 
 from __future__ import annotations
 
@@ -21,129 +21,124 @@ from xmtree._typing import MatrixLike, Seed
 class OAAClassifier(OnlineLearner):
     """One-against-all: one linear regressor per class, the baseline of the trees.
 
-    Each class has a regressor that is trained towards +1 on examples of the
-    class and towards -1 on all others; the highest score wins. Training and
-    prediction take time and memory proportional to the number of classes.
-    Accurate, and fast enough up to some thousands of classes; for more, and
-    to trade accuracy for speed, see :class:`LOMTreeClassifier`. A
-    class without examples is never predicted (except with the
+    Each class has a regressor that is trained towards +1 on examples of the class and towards -1
+    on all others; the class with the highest score is predicted. Training and prediction take
+    time and memory proportional to the number of classes. One-against-all is accurate, and fast
+    enough up to several thousand classes. For more classes, or to trade accuracy for speed, see
+    :class:`LOMTreeClassifier`. A class without examples is never predicted (except with the
     optimizer "nag").
 
-    Learns one label per row or sets of labels.
+    It learns one label per row or label sets.
+
+    Parameters are grouped. The first ones are those to know; those from ``learning_rate`` on are
+    for tuning; ``optimizer`` is for comparisons with Vowpal Wabbit.
 
     Parameters
     ----------
     loss : {"squared_hinge", "hinge", "logistic", "squared", "quantile", "softmax"}, \
 default="squared_hinge"
-        What is minimised. The first five treat every class by itself; "softmax"
-        is the cross-entropy over all classes, which then learn jointly: better
-        on dense data of few features, slower, and trained on one thread. Of
-        label sets it predicts one label at most. The default was chosen on text;
-        see docs/experiments/oaa.md.
-    optimizer : {"pn", "nag"}, default="pn"
-        Direction and length of a step. "pn" is a preconditioned, normalised
-        gradient without a square root per weight. It predicts with an average of the
-        weights in which those after example t count for about t^4 [4]_: close to the
-        average over the last of five passes, and suited to streams too. "nag" is Vowpal
-        Wabbit's default (normalised, adaptive, importance aware): it predicts with the
-        last weights and cannot be combined with "softmax".
-    scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
-        How features are scaled before learning. "standard" gives each column
-        mean 0 and standard deviation 1, "row" each row length 1, "log" replaces x by
-        ln(1 + x) (and -x by -ln(1 + x)), for counts; "auto" takes
-        "standard" where more than half of the values are not 0, else "row" (and
-        "row" with ``n_bits``), as found in the rows of ``fit`` or of the first
-        ``partial_fit``. In ``partial_fit`` means and deviations are updated with
-        the stream.
-    scale_weights : bool, default=True
-        Whether ``sample_weight`` counts relative to its mean: ``fit`` divides the
-        weights by their mean, ``partial_fit`` by the mean so far, so that a model does
-        not depend on their unit. False multiplies steps and counts by the weights as
-        they are, as Vowpal Wabbit does; those above 1e18 count as 1e18.
-    class_weight : dict or "balanced", optional
-        Weights of classes, which multiply ``sample_weight``, so they count in all that it
-        counts in: in training, ``progressive_loss_`` and the error of early stopping; and
-        probabilities are those of the weighted rows. A dict has a weight for each label,
-        finite and not negative; labels that are not in it weigh 1. "balanced" gives all classes
-        the same total weight: n_samples / (n_classes * rows of the class), rows counted by
-        ``sample_weight``. ``partial_fit`` refuses it, as it does not know how often later
-        labels occur. With label sets only None is possible.
-    n_bits : int, optional
-        Hash features into 2^n_bits columns, for streams whose feature space is
-        unknown or too large. From 1 to 31; by default features are not hashed.
-        Not with the scaling "standard". Rows may then have any number of columns,
-        in ``partial_fit`` and prediction too.
-    learning_rate : float, optional
-        Step size. By default 0.5 for "nag"; for "pn" (where it has no unit)
-        5 with the losses "softmax" and "logistic", whose gradient never vanishes,
-        and 1 with the others. With "pn" it falls in ``fit`` with the square root
-        of 1 + the passes done, and is constant in ``partial_fit``.
-    n_negatives : int, optional
-        Negative sampling: update only this many classes that an example does not
-        belong to, chosen at random, each with the weight K / n_negatives. By
-        default all of them.
-    prune : float, optional
-        Drop weights smaller than this after ``fit`` and hold the others sparsely: 8 bytes for
-        each that is left, in memory and in the file, and predictions take time for those
-        of a row's features only. Weights are those that predict (averaged), of scaled
-        features; 0.01 to 0.1 suit text. ``fit`` trains some classes after others, so that
-        it never holds all dense weights (0.5 GiB at a time, or a tile of 64 classes per thread);
-        the weights that are left, and ``progressive_loss_``, are the same as without.
-        Not with the loss "softmax", not with early stopping, and not with ``partial_fit``. By
-        default all weights are kept.
+        Loss to minimize. The first five train each class on its own. "softmax" is the
+        cross-entropy over all classes, which are then learned jointly: better on dense data of
+        few features, slower, and trained on one thread. For label sets, "softmax" predicts at most
+        one label. The default was chosen on text; see docs/experiments/oaa.md.
     n_passes : int, default=5
-        Passes of ``fit`` over the examples, at most, each in a new order.
+        Largest number of passes of ``fit`` over the examples, each in a new order.
+    prune : float, optional
+        Drop weights smaller than this after ``fit`` and store the others sparsely, in 8 bytes
+        each. Predictions then take time only for the weights of a row's features. Weights are
+        those that predict (averaged), of scaled features; 0.01 to 0.1 suit text. ``fit`` trains
+        blocks of classes in turn, so that it never holds all dense weights (0.5 GiB at a time, or
+        a tile of 64 classes per thread); the kept weights and ``progressive_loss_`` are
+        the same as without blocks. Not with the loss "softmax", early stopping or
+        ``partial_fit``. By default all weights are kept.
+    threshold : float, optional
+        For label sets, :meth:`predict` returns the labels with a probability above this, from 0
+        to below 1. None: the threshold of the highest F1, averaged over the calibration rows;
+        the best label is always returned if all these rows have labels. Without
+        calibration, and with the loss "softmax", it is 1/2.
+    n_labels : int, optional
+        For label sets without ``threshold``, :meth:`predict` returns this number of best labels.
+    class_weight : dict or "balanced", optional
+        Weight of each class, which multiplies ``sample_weight``: in training, in
+        ``progressive_loss_``, in the error of early stopping, and in the rows that probabilities
+        refer to. A dict has a weight for each label, finite and not negative; other labels have
+        weight 1. "balanced" gives all classes the same total weight: n_samples / (n_classes *
+        rows of the class), with rows weighted by ``sample_weight``. ``partial_fit`` refuses
+        "balanced", as it does not know the frequencies of later labels. For label sets only None
+        is allowed.
     early_stopping : bool, default=False
         Hold out a tenth of the examples in ``fit``, stop when their error has not
         fallen for two passes and restore the best pass.
     calibrate : bool, default=True
-        Whether to calibrate probabilities on rows that were not learned. From 40,000 rows on,
-        ``fit`` leaves 1,000 rows out of its passes, calibrates on them and learns them once at the
-        end, at no further cost. With fewer rows every row counts: another model learns a part of
-        them with three passes of ten, and up to 2,000 others (a third, if there are fewer than
-        6,000) calibrate. That takes 0.28 of the training, or 20,000 examples if that is more; the
-        model itself does not depend on it. ``partial_fit`` calibrates with batches of 32 rows or
+        Calibrate probabilities on rows that were not learned. From 40,000 rows on,
+        ``fit`` leaves 1,000 rows out of its passes, calibrates on them and then learns them once,
+        at no further cost. With fewer rows, a second model learns a part of the rows with at least
+        three passes of ten, and is calibrated on up to 2,000 others (a third, if there are fewer
+        than 6,000). This takes 0.28 of the training, or 20,000 examples if that is more, and does
+        not change the model itself. ``partial_fit`` calibrates on batches of 32 rows or
         more before it learns them, each time the model has learned a fifth more.
-    threshold : float, optional
-        Of label sets :meth:`predict` returns the labels whose probability is above this, from 0 to
-        below 1. None: the one of the highest F1, averaged over rows, on the rows that
-        calibrate, and always the best label if each of these rows has one; 1/2 where nothing is
-        calibrated, and with the loss "softmax".
-    n_labels : int, optional
-        Of label sets, and without a ``threshold``, :meth:`predict` returns so many best labels.
     random_state : int, RandomState or None, default=None
-        Fixes the order of the examples and the choice of negatives. Read when
-        learning begins. The same int gives the same model.
+        Seed of the order of the examples and of the sampled negatives, read when training
+        begins. The same int gives the same model.
     n_jobs : int, optional
-        Threads; None is 1, -1 all cores. The model does not depend on it.
+        Number of threads; None is 1, -1 is all cores. The model does not depend on it.
     verbose : int, default=0
-        1: a progress bar on stderr, if that is a terminal, with the rate and
-        the progressive error.
+        With 1, a progress bar on stderr, if that is a terminal, with the rate and the
+        progressive error.
+    learning_rate : float, optional
+        Step size. By default 0.5 for "nag". For "pn", which has no unit, it is 5 with
+        the losses "softmax" and "logistic", whose gradient never vanishes, and 1 with the others.
+        The steps of "pn" shrink in ``fit`` with the square root of 1 + the passes done, and are
+        constant in ``partial_fit``.
+    scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
+        Scaling of features before learning. "standard" gives each column mean 0 and standard
+        deviation 1; "row" gives each row length 1; "log" replaces x by ln(1 + x) (and -x by
+        -ln(1 + x)), for counts. "auto" is "standard" if more than half of the values are not
+        0 in the rows of ``fit`` or of the first ``partial_fit``, else "row"; with ``n_bits`` it is
+        "row". ``partial_fit`` updates means and deviations with the stream.
+    n_bits : int, optional
+        Hash features into 2^n_bits columns, from 1 to 31, for streams whose features are
+        unknown or too many. Rows of ``partial_fit`` and prediction may then have any number of
+        columns. Not with the scaling "standard". By default features are not hashed.
+    n_negatives : int, optional
+        Negative sampling: update only this number of randomly chosen wrong classes, each with the
+        weight K / n_negatives. By default all wrong classes are updated.
+    scale_weights : bool, default=True
+        If True, ``sample_weight`` is divided by its mean (in ``partial_fit`` the mean so far), so
+        that the model does not depend on its unit. If False, weights multiply steps and counts as
+        they are, as in Vowpal Wabbit; those above 1e18 count as 1e18.
+    optimizer : {"pn", "nag"}, default="pn"
+        Direction and length of a step. "pn" is a preconditioned, normalized gradient without a
+        square root per weight. It predicts with an average of the weights in which the weights
+        after example t count for about t^4 [4]_: close to the average over the last of five
+        passes, and suited to streams too. "nag" is Vowpal Wabbit's default (normalized, adaptive,
+        importance aware). It predicts with the last weights and cannot be combined with "softmax".
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-        Labels, sorted; with ``partial_fit(classes="grow")`` in the order in which they came.
-        Where y was an indicator ``arange(n_classes)``, or the names of a data frame's columns.
+        Labels, sorted; with ``partial_fit(classes="grow")`` in the order of their first
+        occurrence. If y was an indicator, ``arange(n_classes)`` or the column names of the data
+        frame.
     n_features_in_ : int
     feature_names_in_ : array of shape (``n_features_in_``,)
-        Column names, where X was a data frame.
+        Column names, if X was a data frame.
     progressive_loss_ : float
         Share of the examples predicted wrongly just before they were learned, by
-        importance, in the first pass. For label sets 1 - P@1. These predictions use
-        the current weights, not their average, so ``predict`` does better.
+        importance weight, in the first pass; for label sets 1 - P@1. These predictions use
+        the current weights, not their average, so ``predict`` errs less.
     n_examples_seen_ : int
-        Examples learned, each pass counted.
+        Number of examples learned, each pass counted.
     threshold_ : float
-        Of label sets: what ``threshold`` is, or was found to be.
+        For label sets: ``threshold``, or the fitted one.
 
     Notes
     -----
-    Scores are margins: +1 and -1 are what the squared losses aim at, and logits with the losses
-    "logistic" and "softmax". Probabilities are the softmax of the scores of the 20 best labels,
-    times a slope, and of a constant that all labels share; for label sets the logistic function
-    of the scores times a slope and shifted; see ``calibrate``. Without calibration they are the
-    softmax of all scores, or the logistic function of the score.
+    Scores are margins: the squared losses aim at +1 and -1, and with the losses "logistic" and
+    "softmax" they are logits. Calibrated probabilities are the softmax of slope times the scores
+    of the 20 best labels and a constant, whose share is divided among all labels. For label sets
+    they are the logistic function of slope times the score plus an intercept. Without calibration
+    they are the softmax of all scores, or the logistic function of the score.
 
     See Also
     --------
@@ -190,25 +185,25 @@ default="squared_hinge"
     }
 
     loss: str = "squared_hinge"
-    optimizer: str = "pn"
-    scaling: str = "auto"
-    scale_weights: bool = True
-    class_weight: dict[Any, float] | Literal["balanced"] | None = None
-    n_bits: int | None = None
-    learning_rate: float | None = None
-    n_negatives: int | None = None
-    prune: float | None = None
     n_passes: int = 5
-    early_stopping: bool = False
-    calibrate: bool = True
+    prune: float | None = None
     threshold: float | None = None
     n_labels: int | None = None
+    class_weight: dict[Any, float] | Literal["balanced"] | None = None
+    early_stopping: bool = False
+    calibrate: bool = True
     random_state: Seed = None
     n_jobs: int | None = None
     verbose: int = 0
+    learning_rate: float | None = None
+    scaling: str = "auto"
+    n_bits: int | None = None
+    n_negatives: int | None = None
+    scale_weights: bool = True
+    optimizer: str = "pn"
 
     def decision_function(self, X: MatrixLike) -> NDArray[np.float32]:
-        """The scores of all classes.
+        """Return the scores of all classes.
 
         Parameters
         ----------
@@ -217,32 +212,30 @@ default="squared_hinge"
         Returns
         -------
         float32 array of shape (n, n_classes)
-            For two classes, unless they are label sets, of shape (n,): the
-            score of ``classes_[1]`` less that of ``classes_[0]``.
+            With two classes and one label per row, shape (n,): the score of ``classes_[1]`` minus
+            that of ``classes_[0]``.
 
         Raises
         ------
         ValueError
-            Where the array would take more than 8 GiB or half of the memory; see ``predict_topk``.
+            If the array would take more than 8 GiB or half of the memory; ``predict_topk`` needs
+            less.
         """
         now, rows = self._now(X)
         now._check_dense_size(rows)
         scores = now._call(now._model.predict_scores, rows)
         if now._y_form == "labels" and len(now.classes_) == 2:
-            # Without examples both are minus infinity, and neither is ahead.
+            # Without examples both scores are -inf, which must not give NaN.
             first, second = scores.T
-            ahead: NDArray[np.float32] = np.zeros_like(first)
-            np.subtract(second, first, out=ahead, where=first != second)
-            return ahead
+            difference: NDArray[np.float32] = np.zeros_like(first)
+            np.subtract(second, first, out=difference, where=first != second)
+            return difference
         return scores
 
     @property
     def threshold_(self) -> float:
-        """Probability above which :meth:`predict` takes a label into a label set."""
+        """Return the probability above which :meth:`predict` returns a label of a label set."""
         self._fitted()
-        return self._least_chance()
-
-    def _least_chance(self) -> float:
         return self._calibration.threshold if self.threshold is None else float(self.threshold)
 
     def _present(self, X: Any) -> Any:
@@ -254,20 +247,21 @@ default="squared_hinge"
             row, place = np.nonzero(codes >= 0)
             column: NDArray[Any] = codes[row, place]
         else:
-            is_likely = (chances := self._all_chances(X)) > self._least_chance()
+            probabilities = self._all_probabilities(X)
+            is_likely = probabilities > self.threshold_
             if self.threshold is None and self._calibration.n_least and len(self.classes_):
-                best = chances.argmax(axis=1)
-                is_likely[np.arange(len(best)), best] |= chances.max(axis=1) > 0
+                best = probabilities.argmax(axis=1)
+                is_likely[np.arange(len(best)), best] |= probabilities.max(axis=1) > 0
             row, column = np.nonzero(is_likely)
-        # By hand: of a single row scipy takes longer than the model.
+        # For a single row, scipy's conversion takes longer than the model.
         starts = np.searchsorted(row, np.arange(X.shape[0] + 1))
         data = np.ones(len(row), np.int64)
         return sp.csr_matrix((data, column, starts), shape=(X.shape[0], len(self.classes_)))
 
-    def _chances(self, scores: NDArray[Any]) -> NDArray[np.float32]:
+    def _to_probabilities(self, scores: NDArray[Any]) -> NDArray[np.float32]:
         if self._y_form == "labels" or self._fitted_params()["loss"] != "softmax":
-            return super()._chances(scores)
-        # The softmax shares one probability among the labels of a set, too.
+            return super()._to_probabilities(scores)
+        # The softmax divides a probability of 1 even among the labels of a set.
         return _core.share_probabilities(scores, "logit", len(self.classes_))
 
     def _calibrated(self, X: Any, codes: Any, weights: NDArray[np.float64]) -> Calibration:

@@ -1,4 +1,4 @@
-"""Parameters of the learners, as the compiled core declares them."""
+"""Parameters of the learners as the compiled core declares them."""
 
 import json
 from numbers import Integral, Real
@@ -6,10 +6,9 @@ from typing import Any
 
 from xmtree import _core
 from xmtree._sklearn import Interval, StrOptions
+from xmtree._validation import MAX_COUNT
 
-#: Counts of the core are 32 bits wide.
-_MAX_COUNT = 2**32 - 1
-#: What ``closed`` of an interval is called, by which of its ends belong to it.
+#: Names for ``closed`` of an interval, by the kinds of its two ends.
 _CLOSED = {
     ("Included", "Included"): "both",
     ("Included", "Excluded"): "left",
@@ -19,14 +18,14 @@ _CLOSED = {
 
 
 def declared(learner: str) -> dict[str, dict[str, Any]]:
-    """Kind, default, choices and range of every parameter of ``learner`` but the seed."""
+    """Return kind, default, choices and range of each parameter of ``learner`` except the seed."""
     found = {entry["name"]: entry for entry in json.loads(_core.parameters(learner))}
     del found["seed"]
     return found
 
 
 def constraints(learner: str) -> dict[str, list[Any]]:
-    """scikit-learn's constraints for the parameters of ``learner``."""
+    """Return scikit-learn's constraints for the parameters of ``learner``."""
     return {name: _allowed(entry) for name, entry in declared(learner).items()}
 
 
@@ -43,11 +42,11 @@ def _allowed(entry: dict[str, Any]) -> list[Any]:
 
 
 def _interval(bounds: dict[str, Any], kind: str) -> Interval:
-    """Each end is {"Included": x}, {"Excluded": x} or "Unbounded"."""
+    """Return the interval; each end is {"Included": x}, {"Excluded": x} or "Unbounded"."""
     ends = [end if end != "Unbounded" else {"Excluded": None} for end in bounds.values()]
     (below, low), (above, high) = (next(iter(end.items())) for end in ends)
     if kind == "real":
         return Interval(Real, low, high, closed=_CLOSED[below, above])
     low = 0 if low is None else int(low)
-    high = _MAX_COUNT if high is None else int(high)
+    high = MAX_COUNT if high is None else int(high)
     return Interval(Integral, low, high, closed="both")

@@ -1,8 +1,8 @@
-"""Estimators as files: ``Learner.save`` and :func:`load`.
+"""Model files: writing an estimator for ``Learner.save``, and :func:`load`.
 
-The file is the container of the core's models (with checksums and a version, written
-completely or not at all). It holds the core's model, the labels and feature
-names as arrays, and the constructor's arguments as JSON.
+The file is the container of the core, with a version and checksums, written completely or not at
+all. It holds the core's model, the labels and feature names as arrays, and the constructor's
+arguments as JSON.
 """
 
 import json
@@ -21,36 +21,36 @@ from xmtree._labels import Labels
 from xmtree._labels.forms import Form
 from xmtree._sharing import view
 
-#: Raised when an older version could not read what this one writes.
+#: Version of the state; raise it for a change that older code would misread.
 STATE_VERSION = 2
 
-#: Parameters that are not those of a model but of the machine it runs on: they are not stored.
-_OF_THE_MACHINE = ("n_jobs",)
+#: Parameters that depend on the machine and are not stored.
+_MACHINE_PARAMS = ("n_jobs",)
 
-#: Bytes of an array of strings, all as wide as the dtype says, that are allowed for each byte that
-#: the file has of them, and for any array: a file cannot ask for more memory than that.
+#: Bounds of the memory that an array of fixed-width strings may take, so that a small file cannot
+#: request a huge array: bytes per byte in the file, and bytes that are always allowed.
 _MOST_PER_BYTE = 16
 _ALWAYS = 1 << 20
 
-#: The types of arrays that a file can name; others are not even looked at.
+#: Array types that a file may name; numpy never parses others.
 _DTYPE = re.compile(r"[<>|=]?[biufmMUO]\d{0,9}(\[\d{0,9}[a-zA-Z]{1,2}\])?")
 
-#: What reading raises where a file holds something else than was written.
+#: Errors that reading raises if a file is damaged.
 _DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
-#: Options of the command line that say how a table is read: a model remembers them.
+#: Command-line options for reading tables, which a model remembers.
 TABLE_OPTIONS = frozenset(
     ["text_column", "label_column", "label_separator", "ignore_column", "no_header", "delimiter"]
 )
 
 Arrays = dict[str, NDArray[Any]]
 
-#: The learners by their names in files. Each registers itself, subclasses of users too.
+#: Learners by their names in files. Each class registers itself, subclasses of users too.
 LEARNERS: dict[str, type[Any]] = {}
 
 
 def name_in_files(cls: type[Any]) -> str:
-    """The class name; outside of this package with its module."""
+    """Return the class name, with its module if that is outside of this package."""
     if cls.__module__.partition(".")[0] == __package__:
         return cls.__name__
     return f"{cls.__module__}.{cls.__qualname__}"
@@ -59,10 +59,10 @@ def name_in_files(cls: type[Any]) -> str:
 def save_around(
     outer: Any, learner: Any, path: str | Path, arrays: Arrays, *, compact: bool, **state: Any
 ) -> None:
-    """Writes ``outer``, an estimator that holds ``learner``, a fitted one, as one file.
+    """Write a fitted ``learner``, and the estimator ``outer`` that holds it, to one file.
 
-    ``arrays`` and ``state`` (of JSON types) are what the class of ``outer`` makes it from, with
-    its method ``_from_file``. Without ``outer`` the file holds the learner alone.
+    The method ``_from_file`` of the class of ``outer`` restores it from ``arrays`` and ``state``
+    (of JSON types). Without ``outer``, the file holds only the learner.
     """
     check_fitted(learner)
     learner = view(learner)
@@ -79,15 +79,15 @@ def save_around(
 
 
 def check_fitted(estimator: Any) -> None:
-    """Refuses to save what has learned nothing."""
+    """Refuse to save an estimator that is not fitted."""
     if not estimator.__sklearn_is_fitted__():
         raise sklearn.exceptions.NotFittedError(
-            f"this {type(estimator).__name__} has learned nothing yet; call fit before save"
+            f"this {type(estimator).__name__} is not fitted; call fit before save"
         )
 
 
 def _describe(estimator: Any) -> tuple[dict[str, Any], Arrays]:
-    """All of a learner but the core's model, as JSON types and arrays."""
+    """Return everything of a learner except the core's model, in JSON types and arrays."""
     arrays = pack("classes", estimator.classes_)
     names = getattr(estimator, "feature_names_in_", None)
     if names is not None:
@@ -114,39 +114,39 @@ def _describe(estimator: Any) -> tuple[dict[str, Any], Arrays]:
 
 
 def load(path: str | Path, *, mmap: bool = False) -> Any:
-    """Read what :meth:`save` of an estimator or :func:`xmtree.save` of a pipeline wrote.
+    """Load an estimator or a pipeline from a file written by ``save``.
 
-    Nothing in the file is executed. The estimator predicts as before, and an
-    online one goes on learning as if it had never been stored. How many threads it uses is for
-    this machine to say: ``n_jobs`` is not stored, and None until it is set.
+    Nothing in the file is executed. The estimator predicts as before, and an online learner
+    can be trained further as if it had never been stored. ``n_jobs`` depends on the machine, so it
+    is not stored and is None after loading.
 
     Parameters
     ----------
     path : str or Path
     mmap : bool, default=False
-        Map the file into memory and use the model's large arrays where they lie: loading takes
-        milliseconds whatever the size, a prediction reads what it needs, and processes share
-        the memory. Only for files that you trust and that nobody changes in place while the
-        estimator lives: neither the checksum nor the contents of large arrays are checked
-        (``save`` replaces a file, so that estimators loaded before go on with the old one; on
-        Windows a file cannot be replaced while it is mapped). These are trees and scorers of
-        :class:`LdSMClassifier`, and weights of :class:`OAAClassifier` if they are pruned or not
-        averaged; all else, and 16 bits of a compact file, is read as without ``mmap``. What learns
-        on copies its weights into memory first.
+        Map the file into memory and use the model's large arrays in place. Loading then takes
+        milliseconds for any size, a prediction reads only what it needs, and processes share the
+        memory. Use it only for trusted files that are not changed in place while the estimator
+        exists, as neither the checksum nor the contents of large arrays are checked. (``save``
+        replaces a file, so estimators loaded before keep the old one. On Windows, a mapped file
+        cannot be replaced.) Mapped arrays are trees and scorers of :class:`LdSMClassifier`, and
+        weights of :class:`OAAClassifier` if they are pruned or not averaged. All others, and the
+        16-bit weights of a compact file, are read as without ``mmap``. Training further copies the
+        weights into memory first.
 
     Returns
     -------
     estimator or Pipeline
-        Of the class that was saved. A subclass of your own must have been imported: a file
-        cannot make this function import anything.
+        An instance of the saved class. Import a subclass of your own before, as loading a file
+        never imports a module.
 
     Raises
     ------
     ModelFileError
-        If the file is damaged, something else, or of a newer version; or if it holds a pipeline
+        If the file is damaged, not a model file, or of a newer version; or if it holds a pipeline
         whose steps have other parameters or attributes in the installed scikit-learn.
     OSError
-        If it cannot be read.
+        If the file cannot be read.
     """
     file = _core.EstimatorFile(os.fspath(path), mmap)
     arrays = file.arrays()
@@ -155,7 +155,7 @@ def load(path: str | Path, *, mmap: bool = False) -> Any:
         if meta["state_version"] > STATE_VERSION:
             raise _core.ModelFileError(
                 f"{path}: written by xmtree {meta['versions']['xmtree']}, which is newer than "
-                f"this one, {_core.__version__}; upgrade xmtree to read it"
+                f"this version, {_core.__version__}; upgrade xmtree to read it"
             )
         estimator = _estimator(path, meta.get("learner", meta), arrays, file)
         if "learner" in meta:
@@ -169,18 +169,18 @@ def load(path: str | Path, *, mmap: bool = False) -> Any:
 
 
 def class_in_file(path: str | Path, name: str) -> type[Any]:
-    """The class that a file calls ``name``."""
+    """Return the class with this name in files."""
     cls = LEARNERS.get(name)
     if cls is None:
         raise _core.ModelFileError(
-            f"{path}: xmtree {_core.__version__} has no {name}; import a class of "
-            "your own before you load a model of it"
+            f"{path}: xmtree {_core.__version__} has no class {name}; if it is your own, import "
+            "it before loading the model"
         )
     return cls
 
 
 def _estimator(path: str | Path, meta: Any, arrays: Arrays, file: _core.EstimatorFile) -> Any:
-    """The learner that :func:`_describe` has described."""
+    """Restore a learner from what :func:`_describe` returned."""
     cls = class_in_file(path, meta["class"])
     estimator = cls(**restored_params(meta["params"]))
     classes = unpack("classes", arrays, dtype_in_file(meta["classes_dtype"]))
@@ -203,7 +203,7 @@ def _estimator(path: str | Path, meta: Any, arrays: Arrays, file: _core.Estimato
     if meta["index_base"] is not None:
         estimator._index_base = int(meta["index_base"])
     estimator._table_options = _table_options(meta.get("table_options"))
-    # Files from before names were hashed do not have it.
+    # Older files lack this entry.
     estimator._hashes_names = bool(meta.get("hashes_names", False))
     n_features = estimator._model.n_features
     if estimator.n_features_in_ != n_features and not estimator._takes_any_width():
@@ -214,23 +214,25 @@ def _estimator(path: str | Path, meta: Any, arrays: Arrays, file: _core.Estimato
 
 
 def _table_options(stored: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Options of the command line that a file holds, of the types that they have there."""
+    """Return the stored command-line options after checking names and types."""
     for name, value in (stored or {}).items():
         items = value if name == "ignore_column" else [value]
         wanted = bool if name == "no_header" else str
         if name not in TABLE_OPTIONS or not all(isinstance(item, wanted) for item in items):
-            raise ValueError(f"the option {name} is {value!r}")
+            raise ValueError(f"invalid option {name}={value!r}")
     return stored
 
 
 def plain_params(estimator: Any, seed: int, *, but: str = "") -> dict[str, Any]:
-    """Constructor arguments, all ``but`` one and those of the machine, as JSON types; ``seed`` is
-    the fitted model's."""
+    """Return constructor arguments in JSON types, without ``but`` and those of the machine.
+
+    ``seed`` is that of the fitted model.
+    """
     params = dict(estimator.get_params(deep=False))
-    for name in (but, *_OF_THE_MACHINE):
+    for name in (but, *_MACHINE_PARAMS):
         params.pop(name, None)
     if isinstance(params.get("random_state"), np.random.RandomState):
-        # A generator changes with every use; the model depends on the seed it gave.
+        # A generator changes with each use, but the model depends only on the seed it gave.
         params["random_state"] = seed
     for name, value in params.items():
         try:
@@ -243,14 +245,14 @@ def plain_params(estimator: Any, seed: int, *, but: str = "") -> dict[str, Any]:
 
 
 def restored_params(params: dict[str, Any]) -> dict[str, Any]:
-    """The constructor arguments that :func:`plain_params` stored."""
-    # Older files have those of the machine that they come from.
-    kept = {name: value for name, value in params.items() if name not in _OF_THE_MACHINE}
+    """Return the constructor arguments that :func:`plain_params` stored."""
+    # Older files contain parameters of the machine that wrote them.
+    kept = {name: value for name, value in params.items() if name not in _MACHINE_PARAMS}
     return {name: restored(value) for name, value in kept.items()}
 
 
 def plain(value: Any) -> Any:
-    """An argument in JSON's types; a dictionary as its pairs, as JSON has no keys but strings."""
+    """Return an argument in JSON types; a dictionary as pairs, as JSON keys are always strings."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, dict):
@@ -264,24 +266,24 @@ def plain(value: Any) -> Any:
     if isinstance(value, list):
         return [plain(item) for item in value]
     if not isinstance(value, (type(None), bool, int, float, str)):
-        raise TypeError(f"{type(value).__name__} is none of JSON's types")
+        raise TypeError(f"{type(value).__name__} is not a JSON type")
     return value
 
 
 def restored(value: Any) -> Any:
-    """What :func:`plain` made ``value`` of; arrays as lists."""
+    """Return the argument that :func:`plain` stored, with arrays as lists."""
     return dict(value["pairs"]) if isinstance(value, dict) else value
 
 
 def pack(name: str, values: NDArray[Any]) -> Arrays:
-    """``values`` as arrays of the few types a model file has."""
+    """Return ``values`` as arrays of the few types that a model file can hold."""
     kind = values.dtype.kind
     if kind in "UO":
         if not all(isinstance(value, str) for value in values):
             raise TypeError(f"{name} of this type cannot be stored in a model file; use strings")
         encoded = [value.encode() for value in values.tolist()]
         ends = np.cumsum([len(value) for value in encoded], dtype=np.uint64)
-        # A few long strings among many short ones: a file is as large as their array asks for.
+        # If few strings are long and many short, the data are padded to the size that unpack needs.
         lacking = _least_bytes(values.dtype, len(ends)) - sum(map(len, encoded))
         data = np.frombuffer(b"".join(encoded) + bytes(max(0, lacking)), np.uint8)
         return {name: data, f"{name}.ends": ends}
@@ -295,18 +297,18 @@ def pack(name: str, values: NDArray[Any]) -> Arrays:
 
 
 def unpack(name: str, arrays: Arrays, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """What :func:`pack` has packed."""
+    """Return the values that :func:`pack` stored."""
     if dtype.kind not in "biufmMUO":
-        raise ValueError(f"{name} of type {dtype}")
+        raise ValueError(f"{name} has the type {dtype}, which a model file cannot hold")
     values = arrays[name]
     if dtype.kind in "UO":
         ends = arrays[f"{name}.ends"].astype(np.int64)
         data = values.tobytes()
         starts = np.concatenate([[0], ends[:-1]])
         if np.any(ends < starts) or (len(ends) and ends[-1] > len(data)):
-            raise ValueError(f"{name} is no list of strings")
+            raise ValueError(f"{name} is not a list of strings")
         if len(data) < _least_bytes(dtype, len(ends)):
-            raise ValueError(f"{name} of type {dtype} for strings of {len(data)} bytes in all")
+            raise ValueError(f"{name} has type {dtype}, but only {len(data)} bytes of strings")
         strings = [data[a:b].decode() for a, b in zip(starts, ends, strict=True)]
         unpacked = np.empty(len(strings), object)
         unpacked[:] = strings
@@ -317,14 +319,14 @@ def unpack(name: str, arrays: Arrays, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _least_bytes(dtype: np.dtype[Any], n: int) -> int:
-    """Bytes that a file must have of ``n`` strings that are to be an array of ``dtype``."""
+    """Return the number of bytes that a file must hold for ``n`` strings of type ``dtype``."""
     size = dtype.itemsize * n
-    # Each string also has the end that is stored of it.
+    # Each string also has a stored end of 8 bytes.
     return 0 if size <= _ALWAYS else size // _MOST_PER_BYTE - 8 * n
 
 
 def dtype_in_file(name: str) -> np.dtype[Any]:
-    """The type of arrays, of numbers, times or strings, that a file calls ``name``."""
+    """Return the array type with this name in a file: numbers, times or strings."""
     if not _DTYPE.fullmatch(name):
-        raise ValueError(f"no type of an array: {name[:50]!r}")
+        raise ValueError(f"{name[:50]!r} is not an array type")
     return np.dtype(name)

@@ -1,4 +1,4 @@
-"""A model for serving: predictions alone, by a snapshot that later learning does not change."""
+"""A snapshot of a model for serving, which later training does not change."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from xmtree._typing import Sparse
 
 
 class Predictor:
-    """Predictions of a fitted estimator as it was when this was made, by its ``predictor()``.
+    """Predictions of a fitted estimator at the time of the call of its ``predictor()``.
 
-    It answers to the bit as the estimator did, with less around a call: rows are taken as they
-    are, and only the compiled core looks at their values. It shares the memory of the model; when
-    the estimator learns on, it copies the model first, once per predictor that is still in use.
-    A pickle holds what predictions need, without the state of learning.
+    Results are identical to those of the estimator, with less overhead per call: rows are not
+    converted, and only the compiled core checks their values. The predictor shares the memory of
+    the model. If the estimator is trained further, it first copies the model, once per predictor
+    still in use. A pickle holds only what predictions need, without the state of training.
 
-    All methods may be called by any number of threads at a time. Calls that take more than some
-    tens of microseconds, of many rows or a large model, run side by side: two threads do twice as
-    much as one. A call of one row is over before Python could run another thread, so it keeps the
-    interpreter: threads that ask for one row each get no more done together than one alone, and
-    no less. Ask for many rows at once, or use processes, to have all cores predict.
+    All methods are thread-safe. Calls of more than about fifty microseconds, with many rows or a
+    large model, run in parallel: two threads do twice the work of one. A call with one row is
+    over before Python could switch threads, so it keeps the interpreter: threads that predict one
+    row each are together as fast as one thread. To use all cores, pass many rows at once, or use
+    processes.
 
     Rows are float32 or float64: a CSR matrix or an array of shape (n, n_features), or one
-    row of shape (n_features,). Columns are the estimator's; names are not looked at.
+    row of shape (n_features,). Columns are in the order of training; names are ignored.
 
     Parameters
     ----------
     estimator : fitted learner of this package
-        Its ``predictor()`` is the usual way to make one.
+        Usually its method ``predictor()`` is called instead.
 
     Attributes
     ----------
@@ -60,18 +60,18 @@ class Predictor:
             raise TypeError(f"estimator must be a fitted learner, got {type(estimator).__name__}")
         self._estimator = view(estimator)
         self._estimator.n_jobs = 1
-        # Predictions look at no names, and need no parameters of learning.
+        # Predictions ignore names and do not need the parameters of partial_fit.
         for name in ("feature_names_in_", "_compared"):
             vars(self._estimator).pop(name, None)
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The labels."""
+        """Return the labels."""
         classes: NDArray[Any] = self._estimator.classes_
         return classes
 
     def predict(self, X: NDArray[Any] | Sparse) -> Any:
-        """The best label of each row, or its label set, as ``predict`` of the estimator.
+        """Return the best label of each row, or its label set, as the estimator's ``predict``.
 
         Parameters
         ----------
@@ -80,19 +80,19 @@ class Predictor:
         Returns
         -------
         array of shape (n,)
-            Labels; or label sets as ``predict`` of the estimator has them. n is 1 for one row.
+            Labels; or label sets in the form of the estimator's ``predict``. n is 1 for one row.
 
         Raises
         ------
         TypeError, ValueError
-            If ``X`` is none of the above, or its values or number of columns cannot be used.
+            If ``X`` is of another type, or its values or number of columns are invalid.
         """
         return self._estimator._predicted(_rows(X))
 
     def predict_topk(
         self, X: NDArray[Any] | Sparse, k: int = 5, *, scores: Scores = "raw"
     ) -> tuple[NDArray[Any], NDArray[np.float32]]:
-        """The ``k`` best labels of each row, best first, as ``predict_topk`` of the estimator.
+        """Return the ``k`` best labels of each row, best first; see the estimator's method.
 
         Parameters
         ----------
@@ -110,7 +110,7 @@ class Predictor:
         return found
 
     def predict_proba(self, X: NDArray[Any] | Sparse) -> NDArray[np.float32]:
-        """Probabilities of all classes, as ``predict_proba`` of the estimator.
+        """Return the probabilities of all classes, as the estimator's ``predict_proba``.
 
         Parameters
         ----------
@@ -122,8 +122,8 @@ class Predictor:
         """
         rows = _rows(X)
         self._estimator._check_dense_size(rows)
-        chances: NDArray[np.float32] = self._estimator._all_chances(rows)
-        return chances
+        probabilities: NDArray[np.float32] = self._estimator._all_probabilities(rows)
+        return probabilities
 
     def __getstate__(self) -> tuple[type[Any], dict[str, Any]]:
         state = packed(vars(self._estimator), lambda model: model.to_bytes(slim=True))
@@ -136,13 +136,13 @@ class Predictor:
 
 
 def _rows(X: Any) -> Any:
-    """``X`` as rows that the core takes."""
+    """Return ``X`` as rows that the core accepts; refuse other types."""
     if type(X) is np.ndarray:
         X = np.ascontiguousarray(X[np.newaxis] if X.ndim == 1 else X)
     if _one_row.is_ready(X):
         return X
     given = f"{type(X).__name__} of {X.dtype}" if hasattr(X, "dtype") else type(X).__name__
     raise TypeError(
-        "X must be a float32 or float64 array of one or two dimensions, or a CSR matrix of these, "
+        "X must be a float32 or float64 array of one or two dimensions, or such a CSR matrix, "
         f"got {given}"
     )

@@ -1,12 +1,12 @@
-"""Text of users, labels above all, as it may be shown."""
+"""Text from users, such as labels, made safe to show."""
 
 from typing import Any
 
 
 def printable(value: Any) -> str:
-    """``value`` as text whose control characters are written as Python does.
+    """Return ``value`` as text with control characters as escape sequences.
 
-    They would steer a terminal, and XML, so SVG, must not hold them.
+    Control characters would change the state of a terminal and are not allowed in XML and SVG.
     """
     text = str(value)
     if text.isprintable():

@@ -1,4 +1,4 @@
-"""The progress of training and prediction, as a bar or as lines."""
+"""Progress of training and prediction on stderr, as a bar or as lines."""
 
 import sys
 import time
@@ -8,16 +8,16 @@ from contextvars import ContextVar
 
 from tqdm.auto import tqdm
 
-#: Called with (units done, units in all or 0, progressive error or None,
+#: Callback of the core, called with (units done, total units or 0, progressive error or None,
 #: progressive recall of the candidates or None).
 Report = Callable[[int, int, float | None, float | None], None]
 
-#: How progress can be shown; see :func:`shown_as`.
+#: Styles of progress; see :func:`shown_as`.
 STYLES = ("auto", "bar", "lines", "none")
 
 #: Seconds between lines.
 _BETWEEN_LINES = 5.0
-#: Seconds of work after which lines begin where nobody asked for them.
+#: Seconds of work after which lines begin with the style "auto".
 _LONG = 10.0
 
 _style: ContextVar[str | None] = ContextVar("progress_style", default=None)
@@ -25,10 +25,10 @@ _style: ContextVar[str | None] = ContextVar("progress_style", default=None)
 
 @contextmanager
 def shown_as(style: str) -> Iterator[None]:
-    """Progress within is shown as a "bar", as "lines" or not at all ("none").
+    """Show progress inside the context as a "bar", as "lines" or not at all ("none").
 
-    "auto": a bar on a terminal, else lines once the work takes long. Without this there is
-    a bar on a terminal, and else nothing.
+    "auto" is a bar on a terminal, else lines if the work takes long. Outside of any context,
+    progress is a bar on a terminal, else nothing.
     """
     token = _style.set(style)
     try:
@@ -39,10 +39,9 @@ def shown_as(style: str) -> Iterator[None]:
 
 @contextmanager
 def progress(verbose: int, what: str) -> Iterator[Report | None]:
-    """Shows on stderr the rate, the progressive error and, where there are candidates, their
-    recall.
+    """Show the rate, the progressive error and the recall of candidates on stderr.
 
-    Yields None, so that nothing is called, if ``verbose`` is 0 or nothing is to be shown.
+    Yields a callback, or None if ``verbose`` is 0 or nothing is shown.
     """
     style = _style.get()
     if style == "auto":
@@ -67,7 +66,7 @@ def progress(verbose: int, what: str) -> Iterator[Report | None]:
 
 
 class _Lines:
-    """Writes a line every few seconds."""
+    """Progress as a line every few seconds."""
 
     def __init__(self, what: str, quiet: float) -> None:
         self._what = what
@@ -85,7 +84,7 @@ class _Lines:
             self.write()
 
     def write(self) -> None:
-        """Writes the newest figures, unless they have been written."""
+        """Write the newest figures, unless they have been written."""
         if self._line:
             print(f"{self._what}: {self._line}", file=sys.stderr, flush=True)
             self._line = ""

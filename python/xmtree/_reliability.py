@@ -1,4 +1,4 @@
-"""Whether probabilities are what they say: predictions in bins of probability."""
+"""Reliability of probabilities: predictions in bins, and the expected calibration error."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from xmtree._typing import LabelsLike
 
 
 class ReliabilityBins(NamedTuple):
-    """Predictions by their probability, in bins of equal width from 0 to 1."""
+    """Statistics of predictions in bins of probability, of equal width from 0 to 1."""
 
     counts: NDArray[np.int64]
-    #: Mean probability per bin, and share of predictions that are right; NaN in empty bins.
+    #: Mean probability per bin, and share of right predictions; NaN in empty bins.
     confidence: NDArray[np.float64]
     accuracy: NDArray[np.float64]
 
     def expected_error(self) -> float:
-        """Mean distance of accuracy and confidence, weighted by the number of predictions."""
+        """Return the mean of |accuracy - confidence|, weighted by the number of predictions."""
         filled = self.counts > 0
         gaps = np.abs(self.accuracy - self.confidence)[filled]
         return float(gaps @ self.counts[filled] / self.counts.sum())
@@ -36,32 +36,31 @@ def calibration_error(
     *,
     classes: ArrayLike | None = None,
 ) -> float:
-    """Expected calibration error of the best label: how far probabilities are from shares.
+    """Return the expected calibration error of the best label.
 
-    Predictions are sorted into bins of equal width by their probability. With the number
-    n_b of predictions in bin b, the share acc_b of them that is right, and their mean
-    probability conf_b::
+    Predictions are put into bins of equal width by their probability. Bin b contains n_b
+    predictions, with the share acc_b of right ones and the mean probability conf_b. The error is::
 
         sum over b of (n_b / n) |acc_b - conf_b|
 
-    C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger, On Calibration of Modern Neural Networks,
-    ICML 2017, equation 3; 15 bins are theirs. 0 is best. Few rows per bin make it larger than
-    it is, so compare only values of the same number of rows.
+    See C. Guo, G. Pleiss, Y. Sun, K. Q. Weinberger, On Calibration of Modern Neural Networks,
+    ICML 2017, equation 3, also for the 15 bins. 0 is best. Few rows per bin bias the error
+    upwards, so compare only values for the same number of rows.
 
     Parameters
     ----------
     y_true : indicator of shape (n, n_labels), label lists, or labels of shape (n,)
-        With label sets a prediction is right if it is one of the row's labels.
+        The true labels. For label sets, a prediction is right if it is one of the row's labels.
     labels : array of shape (n,)
-        The best label of each row. None, or -1 unless it is a label, stands for none, which is
-        never right.
+        The best label of each row. None, or -1 unless it is a label, stands for no label, which
+        is never right.
     probabilities : array of shape (n,), from 0 to 1
-        The probability that was given to each of them.
+        The probabilities of these labels.
     n_bins : int, default=15
-        Bin b holds the probabilities above b / n_bins and up to (b + 1) / n_bins; the first one
-        holds 0, too.
+        Number of bins. Bin b holds the probabilities above b / n_bins and up to (b + 1) / n_bins;
+        the first one also holds 0.
     classes : array of shape (n_labels,), optional
-        The labels that the columns of an indicator stand for; 0, 1, ... by default.
+        Labels of the columns of an indicator; 0, 1, ... by default.
 
     Returns
     -------
@@ -70,8 +69,8 @@ def calibration_error(
     Raises
     ------
     ValueError
-        If the lengths differ, there are no rows, a probability is not from 0 to 1, or labels of
-        different types are to be compared.
+        If lengths differ, there are no rows, a probability is not from 0 to 1, or labels have
+        types that cannot be compared.
 
     Examples
     --------
@@ -89,7 +88,7 @@ def reliability_bins(
     n_bins: int,
     classes: ArrayLike | None = None,
 ) -> ReliabilityBins:
-    """Sorts predictions into bins; arguments as of :func:`calibration_error`."""
+    """Return predictions in bins; arguments as for :func:`calibration_error`."""
     if not _validation.is_integer(n_bins, 1):
         raise ValueError(f"n_bins must be an integer of at least 1, got {n_bins!r}")
     best, given = matching.as_array(labels), np.asarray(probabilities)
@@ -101,12 +100,12 @@ def reliability_bins(
     if given.dtype.kind not in "biuf":
         raise ValueError(f"probabilities must be numbers, got an array of {given.dtype}")
     if len(given) == 0:
-        raise ValueError("labels and probabilities have no rows")
+        raise ValueError("labels and probabilities must have at least one row, got 0")
     given = given.astype(np.float64)
     wrong = np.flatnonzero(~((given >= 0) & (given <= 1)))
     if len(wrong):
         raise ValueError(
-            f"row {wrong[0]} of probabilities is {given[wrong[0]]}; they must be from 0 to 1"
+            f"probabilities must be from 0 to 1, got {given[wrong[0]]} in row {wrong[0]}"
         )
     right = _right(y_true, best, classes)
     edges = np.arange(1, n_bins) / n_bins
@@ -119,9 +118,9 @@ def reliability_bins(
 
 
 def _right(y_true: Any, labels: NDArray[Any], classes: ArrayLike | None) -> NDArray[np.bool_]:
-    """Whether each label is one of its row's true labels."""
+    """Return whether each label is one of its row's true labels."""
     if labels.dtype.kind == "f":
-        # Otherwise a column of floats would be taken for scores.
+        # A column of floats would be read as scores.
         labels = labels.astype(object)
     known = matching.column_labels(classes)
     try:
@@ -130,7 +129,7 @@ def _right(y_true: Any, labels: NDArray[Any], classes: ArrayLike | None) -> NDAr
         raise ValueError(str(error).replace("y_pred", "labels")) from error
     sets, numbers = found.sets, found.ranking[:, 0]
     if sets.shape[0] != len(numbers):
-        raise ValueError(f"y_true has {sets.shape[0]} rows, labels {len(numbers)}")
+        raise ValueError(f"y_true has {sets.shape[0]} rows, but labels has {len(numbers)}")
     rows = entry_rows(sets)
     hits = sets.indices == numbers[rows]
     return np.bincount(rows, hits, len(numbers)) > 0

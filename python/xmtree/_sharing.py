@@ -1,11 +1,11 @@
-"""Estimators that several threads use.
+"""Thread safety of estimators.
 
-One thread at a time learns, holding :func:`learning`. It works on a copy of the estimator, whose
-attributes take the place of all others in one step (:class:`Change`). What reads, reads a copy of
-its own, :func:`view`, with one model and the labels that belong to it.
+Only the thread that holds :func:`learning` trains. It works on a draft of the estimator, whose
+attributes replace those of the estimator in one step (:class:`Change`). A reader works on its own
+copy, :func:`view`, with one model and its labels.
 
-A model that learns on in place is the same in the copy. So it has its labels in the core, which
-changes both in one step.
+Estimator and draft share a model that is trained further in place. Such a model therefore keeps
+its labels in the core, which changes both in one step.
 """
 
 import os
@@ -19,13 +19,13 @@ from xmtree._labels import Labels
 
 T = TypeVar("T")
 
-#: Not attributes, so that no copy and no pickle has them.
+#: Locks of estimators. They are not attributes, so that copies and pickles do not contain them.
 _locks: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def learning(estimator: Any) -> Any:
-    """The lock that a thread holds while it changes ``estimator``."""
-    # To be entered by "with" itself: Ctrl-C then never leaves it locked.
+    """Return the lock that a thread holds while it changes ``estimator``."""
+    # Callers enter the lock itself by "with", so that Ctrl-C never leaves it locked.
     return _locks.get(estimator) or _locks.setdefault(estimator, RLock())
 
 
@@ -35,41 +35,43 @@ def _forget_locks() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    # A forked process does not have the threads that hold them.
+    # In a forked process, the threads that hold the locks do not exist.
     os.register_at_fork(after_in_child=_forget_locks)
 
 
 def copied(estimator: T) -> T:
-    """Another estimator with the same attributes."""
+    """Return another estimator with the same attributes."""
     copy = object.__new__(type(estimator))
     copy.__dict__ = vars(estimator).copy()
     return copy
 
 
 def view(estimator: T, *, brief: bool = False) -> T:
-    """A copy of a fitted estimator whose model nothing changes. ``brief``: for one call; learning
-    waits for it, and does not copy the model at once."""
+    """Return a copy of a fitted estimator with a snapshot of its model.
+
+    A ``brief`` view is for one call: training waits for its end instead of copying the model.
+    """
     copy: Any = copied(estimator)
     copy._model = copy._model.snapshot(brief)
     return copy  # type: ignore[no-any-return]
 
 
 class Change(Generic[T]):
-    """A ``draft`` of an estimator, which becomes the estimator once it is kept."""
+    """A ``draft`` of an estimator, which replaces the estimator's state when it is kept."""
 
     def __init__(self, estimator: T) -> None:
         self._estimator = estimator
         self.draft: T = copied(estimator)
 
     def keep(self) -> None:
-        """Gives the estimator all attributes of the draft, and those it will have later."""
+        """Make the draft's attributes, also later ones, those of the estimator."""
         self._estimator.__dict__ = vars(self.draft)
 
 
 def packed(
     attributes: dict[str, Any], to_bytes: Callable[[_core.Classifier], bytes]
 ) -> dict[str, Any]:
-    """Attributes that pickle, joblib and skops can store: the model as bytes, beside its labels."""
+    """Return attributes for pickle, joblib and skops: the model as bytes, and its labels."""
     if "_model" not in attributes:
         return attributes
     model = attributes["_model"].snapshot()
@@ -78,7 +80,7 @@ def packed(
 
 
 def unpacked(state: dict[str, Any], learner: str) -> dict[str, Any]:
-    """The attributes that :func:`packed` made ``state`` of."""
+    """Return the attributes from a ``state`` that :func:`packed` returned."""
     if "_model" not in state:
         return state
     attributes = dict(state)

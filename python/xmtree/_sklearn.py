@@ -1,6 +1,6 @@
-"""What scikit-learn has, but not in public: used from here alone, so that a change has one place.
+"""Private names of scikit-learn, used only here so that a change affects one place.
 
-The tests run on the oldest and on the newest version that is supported (``make release-check``).
+The tests run with the oldest and the newest supported version (``make release-check``).
 """
 
 from typing import TYPE_CHECKING, Any, Self
@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import (
 from sklearn.utils.validation import _check_sample_weight, _get_feature_names
 
 if TYPE_CHECKING:
-    # scikit-learn has no types: estimators of its own classes would take any argument.
+    # scikit-learn has no types, so its classes would accept any argument.
     class ClassifierMixin: ...
 
     class MetaEstimatorMixin: ...
@@ -46,7 +46,7 @@ __all__ = [
 
 
 def validate_params(estimator: Any, *names: str) -> None:
-    """Checks parameters of an estimator by its ``_parameter_constraints``: those named, or all."""
+    """Check the named parameters, or all, by the estimator's ``_parameter_constraints``."""
     names = names or tuple(estimator.get_params(deep=False))
     values = {name: getattr(estimator, name) for name in names}
     validate_parameter_constraints(
@@ -55,7 +55,7 @@ def validate_params(estimator: Any, *names: str) -> None:
 
 
 def sample_weights(weights: Any, X: Any) -> NDArray[np.float64]:
-    """One weight for each row, none below 0."""
+    """Return one weight for each row, after checking that none is below 0."""
     checked: NDArray[np.float64] = _check_sample_weight(
         weights, X, dtype=np.float64, ensure_non_negative=True
     )
@@ -63,6 +63,6 @@ def sample_weights(weights: Any, X: Any) -> NDArray[np.float64]:
 
 
 def feature_names(X: Any) -> NDArray[Any] | None:
-    """The names of a data frame's columns, where all of them are strings."""
+    """Return the column names of a data frame if all of them are strings, else None."""
     names: NDArray[Any] | None = _get_feature_names(X)
     return names

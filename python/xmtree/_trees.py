@@ -17,38 +17,38 @@ from xmtree._typing import MatrixLike
 
 
 class TreeMixin:
-    """For learners whose model has ``trees()`` and ``leaves()``."""
+    """Trees and paths of learners whose model has ``trees()`` and ``leaves()``."""
 
     _model: _core.Classifier
 
     @property
     def trees_(self) -> list[Bunch]:
-        """Every tree's arrays, one entry per node; a new copy with every access."""
+        """Return the arrays of each tree, one entry per node; each access makes a new copy."""
         check_is_fitted(self)
         trees = [_frozen(tree) for tree in self._model.trees()]
         if not trees:
             raise AttributeError(
-                f"this {type(self).__name__} was saved for prediction only (compact=True), without "
-                "the statistics of its trees"
+                f"this {type(self).__name__} has no trees_, as it was saved for prediction only "
+                "(compact=True)"
             )
         return trees
 
     @property
     def tree_(self) -> Bunch:
-        """The arrays of the only tree."""
+        """Return the arrays of the only tree."""
         trees = self.trees_
         if len(trees) != 1:
             raise AttributeError(
-                f"this {type(self).__name__} has {len(trees)} trees; use trees_, a list of them"
+                f"this {type(self).__name__} has no tree_, as it has {len(trees)} trees; use trees_"
             )
         return trees[0]
 
     def decision_path(self: Any, X: MatrixLike) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
-        """The nodes that each row passes on its way to its prediction, as in forests.
+        """Return the nodes on the paths of each row, as scikit-learn's forests do.
 
-        A row may end at several leaves of a tree: in :class:`LdSMClassifier` as far as routers
-        send it on to several children, in :class:`RecallTreeClassifier` at the end of each path
-        whose candidates compete (``beam_size``). The order of the leaves is not kept.
+        A row may reach several leaves of a tree: in :class:`LdSMClassifier` because routers may
+        send it to several children, in :class:`RecallTreeClassifier` because of the beam
+        (``beam_size``). The order of the leaves is not kept.
 
         Parameters
         ----------
@@ -57,7 +57,7 @@ class TreeMixin:
         Returns
         -------
         indicator : CSR matrix of shape (n, number of nodes of all trees), int64
-            1 where the row passes the node.
+            1 if the node is on a path of the row.
         n_nodes_ptr : int64 array of length number of trees + 1
             Node ``i`` of ``trees_[t]`` is column ``n_nodes_ptr[t] + i``.
         """
@@ -78,18 +78,18 @@ class TreeMixin:
         row, node = (np.concatenate(part) for part in zip(*passed, strict=True))
         shape = (len(starts) - 1, int(ends[-1]))
         indicator = sp.csr_matrix((np.ones(len(row), np.int64), (row, node)), shape=shape)
-        # Leaves of one tree have the nodes above them in common.
+        # Paths to several leaves of a tree share nodes, whose entries were summed.
         indicator.data[:] = 1
         return indicator, ends
 
     def _ended(self, tree: Bunch) -> NDArray[np.float64]:
-        """How many of the examples have each node as the last of their path."""
+        """Return the number of examples whose path ends at each node."""
         leaves = np.all(tree.children < 0, axis=1)
         return np.where(leaves, tree.n_examples, 0.0)
 
 
 def upper_nodes(tree: Any, levels: int) -> Iterator[tuple[int, int, bool]]:
-    """The nodes of the upper levels, depth first: number, level, whether more is below."""
+    """Yield number, level and whether more is below, for nodes of the upper levels, depth first."""
     stack = [(0, 0)]
     while stack:
         node, level = stack.pop()

@@ -1,4 +1,4 @@
-"""What public methods take and give, as types for checkers."""
+"""Types of the arguments and results of public methods."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class SupportsArray(Protocol):
-    """What numpy makes an array of: an array, a data frame, or one column of it."""
+    """An object that numpy converts to an array: an array, a data frame, or one of its columns."""
 
     def __array__(self) -> NDArray[Any]: ...
 
@@ -31,19 +31,19 @@ MatrixLike: TypeAlias = (
 )
 #: One label per row, or label sets.
 LabelsLike: TypeAlias = SupportsArray | Frame | Sparse | Sequence[Any]
-#: Every label that there may be; None: those of the rows.
+#: All labels that may occur; None is those of the rows.
 Classes: TypeAlias = SupportsArray | Sequence[Any] | None
-#: Columns, by number, name or mask.
+#: Columns by number, name or mask.
 Columns: TypeAlias = SupportsArray | Sequence[int] | Sequence[str] | None
 #: A number for each row.
 Weights: TypeAlias = SupportsArray | Sequence[float] | None
 TextsLike: TypeAlias = SupportsArray | Iterable[str]
-#: ``random_state``.
+#: The parameter ``random_state``.
 Seed: TypeAlias = int | np.random.RandomState | None
 
 
 class OneLabelMixin:
-    """For learners of one label per row: their ``predict`` returns an array, not label sets."""
+    """Type of ``predict`` for learners of one label per row, which never return label sets."""
 
     if TYPE_CHECKING:
 

@@ -1,7 +1,7 @@
 """Conversion of arguments to the types that the core accepts.
 
-The core itself checks values, indices and shapes, once and before anything
-changes; here types are converted, and no value is checked twice.
+This module converts types. The core checks values, indices and shapes, once and before anything
+changes.
 """
 
 import os
@@ -20,44 +20,43 @@ from xmtree._sklearn import feature_names, sample_weights
 
 T = TypeVar("T")
 
-#: The largest dense result: 8 GiB, or half of the memory of the machine if that is
-#: less.
+#: Size limit of a dense result: 8 GiB, or half of the machine's memory if that is less.
 MAX_DENSE_BYTES = 8 << 30
 
-#: The largest integer that the core's counts hold.
+#: Largest integer that a count of the core can hold.
 MAX_COUNT = 2**32 - 1
-#: About the largest number that is finite in single precision.
+#: Largest number that is safely finite in single precision.
 MAX_REAL = 3e38
 
 
 def rows(
     estimator: Any, X: Any, *, reset: bool, double: bool = False, any_width: bool = False
 ) -> Any:
-    """``X`` as a C-contiguous array or CSR matrix of float32 or float64.
+    """Return ``X`` as a C-contiguous array or CSR matrix of float32 or float64.
 
-    Sets (``reset``) or compares the number and the names of the features; with ``any_width``
-    only the names of those columns that ``fit`` had, too. Other types become float32, or
-    float64 if ``double``.
+    The number and the names of features are stored with ``reset``, else compared; with
+    ``any_width`` only the names of columns that ``fit`` had are compared. Other types become
+    float32, or float64 with ``double``.
     """
     if not reset and _one_row.is_valid(estimator, X, any_width):
         return X
     if np.ma.is_masked(X):
-        raise ValueError("X holds masked values; replace them, for instance by X.filled(0)")
+        raise ValueError("X contains masked values; replace them, for instance by X.filled(0)")
     dtypes = [X.dtype] if hasattr(X, "dtype") else getattr(X, "dtypes", ())
     times = [str(dtype) for dtype in dtypes if getattr(dtype, "kind", "") in ("m", "M")]
     if times:
         raise ValueError(
-            f"X holds dates or times ({times[0]}), which are no numbers; turn them into some, for "
-            "instance into days since a first one"
+            f"X contains dates or times ({times[0]}), but must be numbers; convert them, for "
+            "instance to the number of days since a fixed date"
         )
     if getattr(X, "format", "csr") != "csr":
-        # It is converted, before the core looks at it.
+        # scipy converts it before the core can check it.
         check_structure(X, "X")
     options = {
         "accept_sparse": "csr",
         "dtype": [np.float64, np.float32] if double else [np.float32, np.float64],
         "order": "C",
-        "ensure_all_finite": False,  # the core checks, and names row and column
+        "ensure_all_finite": False,  # the core checks this, and its message names the cell
     }
     try:
         if not any_width:
@@ -67,16 +66,16 @@ def rows(
     except ValueError as error:
         if "could not convert string" in str(error):
             raise ValueError(
-                f"{error}. X must hold numbers; turn text into features first, for instance by "
-                "TfidfVectorizer or HashingVectorizer of sklearn.feature_extraction.text, or name "
-                'a column of categories in categorical_features of GambleClassifier ("from_dtype": '
-                "all columns of a data frame that are of a category type)"
+                f"{error}. X must contain numbers; convert text to features, for instance by "
+                "TfidfVectorizer or HashingVectorizer of sklearn.feature_extraction.text, or pass "
+                'columns of categories as categorical_features of GambleClassifier ("from_dtype" '
+                "selects all columns of a data frame of a category type)"
             ) from error
         raise
 
 
 def _check_shared_names(estimator: Any, X: Any) -> None:
-    """Refuses a data frame whose columns have other names than the same ones in ``fit``."""
+    """Refuse a data frame whose columns have other names than in ``fit``."""
     known, given = getattr(estimator, "feature_names_in_", None), feature_names(X)
     if known is None or given is None:
         return
@@ -89,29 +88,31 @@ def _check_shared_names(estimator: Any, X: Any) -> None:
 
 
 def plain_array(values: Any) -> NDArray[Any]:
-    """``values`` as an array, one of objects as one of the type that they have."""
+    """Return ``values`` as an array; objects get the type of the values."""
     array = np.asarray(values)
     return np.array(array.tolist()) if array.dtype == object else array
 
 
 def weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
-    """``sample_weight`` as float64, or None."""
+    """Return ``sample_weight`` as float64, or None."""
     if sample_weight is None:
         return None
     if np.ma.is_masked(sample_weight):
-        raise ValueError("sample_weight holds masked values; 0 leaves out a row")
+        raise ValueError("sample_weight contains masked values; use 0 to leave out a row")
     return np.require(sample_weights(sample_weight, X), requirements=["C", "A"])
 
 
 def canonical(X: Any, call: Callable[[Any], T]) -> T:
-    """``call(X)``; where the core finds unsorted or repeated column indices,
-    they are sorted and summed on a copy first."""
+    """Return ``call(X)``, after sorting column indices and summing repeated ones if needed.
+
+    A copy is changed, and only if the core finds such indices.
+    """
     try:
         return call(X)
     except _core.UnsortedIndicesError:
         check_structure(X, "X")
         X = X.copy()
-        # scipy caches these flags, which are wrong if the arrays were filled by hand.
+        # scipy's cached flags are wrong if the user has filled the arrays.
         X.has_sorted_indices = False
         X.has_canonical_format = False
         X.sum_duplicates()
@@ -119,7 +120,7 @@ def canonical(X: Any, call: Callable[[Any], T]) -> T:
 
 
 def seed(random_state: Any) -> int:
-    """A seed for the core: an int itself, or a random number of a generator."""
+    """Return a seed for the core: the given int, or a random one of a generator."""
     if isinstance(random_state, Integral):
         return int(random_state)
     return int(check_random_state(random_state).randint(0, np.iinfo(np.int32).max))
@@ -128,13 +129,13 @@ def seed(random_state: Any) -> int:
 def check_dense_size(
     n_rows: int, n_columns: int, item_size: int, instead: str, columns: str = "classes"
 ) -> None:
-    """Refuses a result of ``n_rows`` x ``n_columns`` that would not fit in memory."""
+    """Refuse a result of ``n_rows`` x ``n_columns`` that would not fit in memory."""
     size = n_rows * n_columns * item_size
     limit = min(MAX_DENSE_BYTES, _half_of_memory())
     if size > limit:
         raise ValueError(
             f"{n_rows} rows x {n_columns} {columns} would take {size / 2**30:.1f} GiB, "
-            f"more than the {limit / 2**30:.1f} GiB allowed; {instead}"
+            f"at most {limit / 2**30:.1f} GiB are allowed; {instead}"
         )
 
 
@@ -146,15 +147,15 @@ def _half_of_memory() -> int:
 
 
 def is_integer(value: Any, least: int) -> bool:
-    """Whether it is an integer, and not a truth value, of at least ``least``."""
+    """Return whether ``value`` is an integer of at least ``least``, and not a boolean."""
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
 def check_structure(matrix: Any, name: str) -> None:
-    """Refuses a sparse matrix whose indices are outside of it, or whose rows end before they begin:
-    scipy would write beyond its arrays.
+    """Refuse a sparse matrix with invalid indices or row ends, for which scipy is not safe.
 
-    Nothing else is touched, and whatever is no sparse matrix passes. O(stored values).
+    scipy would write beyond its arrays. The matrix is not changed; other types are accepted. The
+    time is proportional to the number of stored values.
     """
     if not sp.issparse(matrix):
         return
@@ -166,6 +167,6 @@ def check_structure(matrix: Any, name: str) -> None:
             for axis, indices in enumerate(getattr(found, "coords", (found.row, found.col))):
                 is_outside = (indices < 0) | (indices >= found.shape[axis])
                 if len(indices) != len(found.data) or np.any(is_outside):
-                    raise ValueError(f"indices of axis {axis} are outside of it")
+                    raise ValueError(f"indices of axis {axis} are out of bounds")
     except ValueError as error:
         raise ValueError(f"{name} is a damaged sparse matrix: {error}") from error

@@ -193,8 +193,8 @@ def main():
     }.get(name, [errno.ENOMEM])
     folder = Path(tempfile.mkdtemp())
     failed = False
-    of_kind = with_files if name == "memory" else scenarios
-    for title, act, check, begin in of_kind(folder):
+    make_scenarios = with_files if name == "memory" else scenarios
+    for title, act, check, begin in make_scenarios(folder):
         act()  # Whatever Python imports as it goes is imported now.
         SHIM.fault_arm(kind, 0, 0)
         act()

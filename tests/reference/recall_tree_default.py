@@ -295,8 +295,8 @@ class RecallTree:
         p[which] -= self.margin
         steps = np.zeros(len(p))
         for _ in range(parts):
-            chances = np.exp(p - p.max())
-            slopes = chances / chances.sum()
+            probabilities = np.exp(p - p.max())
+            slopes = probabilities / probabilities.sum()
             slopes[which] -= 1
             steps -= slopes * a / parts
             p -= slopes * a / parts

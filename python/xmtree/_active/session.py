@@ -42,15 +42,15 @@ class ActiveSession(SessionPredictor):
     _pool: Any
     _labels: NDArray[Any]
     _weights: NDArray[np.float64] | None
-    #: Validation rows, their labels and importances.
+    #: Validation rows, their labels and importance weights.
     _held: tuple[Any, NDArray[Any], NDArray[np.float64] | None] | None
     #: Rows that are never labeled.
     _left_out: Rows
     #: Rows that wait for labels, and their utilities.
     _queried: Rows
     _queried_utilities: dict[int, float]
-    #: Whether each queried row was predicted wrong, in the order of labeling, and the number of
-    #: these rows at the last training.
+    #: True for each queried row that was predicted wrong, in the order of labeling, and the number
+    #: of these rows at the last training.
     _missed: NDArray[np.bool_]
     _missed_before: int
     #: Entries of the learning curve, without measures that are not known yet.
@@ -78,8 +78,8 @@ class ActiveSession(SessionPredictor):
             Labels of any sortable type. Apart from the selected rows, they are used to choose
             the first working set and to measure the error on held-out rows.
         sample_weight : array of shape (n,), optional
-            Importances, not negative. Rows of weight 0 are never chosen. The error is weighted
-            on rows held out of X, and unweighted on ``X_val``.
+            Importance weights, not negative. Rows of weight 0 are never chosen. The error is
+            weighted on rows held out of X, and unweighted on ``X_val``.
         X_val, y_val : rows and labels, optional
             Validation set, on which the error is measured after each round.
 
@@ -350,8 +350,8 @@ class ActiveSession(SessionPredictor):
         order = np.argsort(-utilities, kind="stable")
         chosen = order[self._batch(considered[order], n)]
         self._queried = considered[chosen]
-        of_rows = zip(self._queried.tolist(), utilities[chosen].tolist(), strict=True)
-        self._queried_utilities = dict(of_rows)
+        pairs = zip(self._queried.tolist(), utilities[chosen].tolist(), strict=True)
+        self._queried_utilities = dict(pairs)
         self._measure(utility=float(np.median(utilities)))
 
     def _batch(self, rows: Rows, n: int) -> Any:

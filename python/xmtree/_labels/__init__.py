@@ -1,7 +1,7 @@
-"""Labels and label sets of any form, as the class numbers the core works with.
+"""Encoding of labels and label sets as the class numbers of the core, and decoding.
 
-Here for learners, :mod:`xmtree._labels.matching` for metrics; both, data sets and active
-learning read labels with :mod:`xmtree._labels.forms`.
+Learners use this module, metrics use :mod:`xmtree._labels.matching`. Both read labels with
+:mod:`xmtree._labels.forms`, as do data sets and active learning.
 """
 
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ from xmtree._labels.forms import Form, Indicator
 
 
 class Labels(NamedTuple):
-    """What the classes of a model are called, by number, and in which form rows have them."""
+    """The labels of a model by class number, and the form in which ``y`` held them."""
 
     classes: NDArray[Any]
     form: Form
-    #: What sorts the classes; None where they are sorted.
+    #: Permutation that sorts the classes; None if they are sorted.
     order: NDArray[np.intp] | None
 
     @classmethod
@@ -30,12 +30,12 @@ class Labels(NamedTuple):
 
 @dataclass(frozen=True)
 class Target:
-    """What to learn for each row: class numbers, uint32 of shape (n,), or a CSR indicator
-    of shape (n, n_classes), and the labels of a model that learns it."""
+    """Encoded labels of the training rows, and the labels of the model."""
 
+    #: Class numbers, uint32 of shape (n,), or a CSR indicator of shape (n, n_classes).
     codes: Any
     labels: Labels
-    #: Whether later rows may have further classes.
+    #: True if later rows may have further classes.
     is_open: bool = False
 
     @property
@@ -48,15 +48,15 @@ class Target:
 
     @property
     def multilabel(self) -> bool:
-        """Whether a row may have any number of labels."""
+        """Return whether a row may have any number of labels."""
         return self.form != "labels"
 
 
 def encode(y: Any, known: Labels | None = None, *, grow: bool = False) -> Target:
-    """Numbers the labels of ``y`` by their position in the classes of ``known``, the labels that
-    may occur; by default those that do: sorted, or the names of a data frame's columns.
+    """Encode the labels of ``y`` by their position in the classes of ``known``.
 
-    With ``grow`` labels that are not known follow those that are: sorted among themselves, or in
+    Without ``known``, the classes are the labels of ``y``: sorted, or the column names of a data
+    frame. With ``grow``, new labels are appended to the known ones: sorted among themselves, or in
     the order of a data frame's columns.
     """
     if y is None:
@@ -64,13 +64,13 @@ def encode(y: Any, known: Labels | None = None, *, grow: bool = False) -> Target
     lists = known is not None and known.form == "lists"
     found = forms.read(y, "y", column_is_labels=True, lists=lists)
     if isinstance(found, Indicator):
-        return _of_indicator(found, known, grow)
+        return _encode_indicator(found, known, grow)
     occurring, places = np.unique(found.labels, return_inverse=True)
     if known is not None and grow and len(occurring):
         known = _joined(known, occurring)
     is_single = found.form == "labels"
     if not len(occurring) and (is_single or known is None):
-        raise ValueError("y holds no label at all")
+        raise ValueError("y contains no labels")
     if is_single:
         _check_discrete(found.labels)
     if known is None:
@@ -82,33 +82,35 @@ def encode(y: Any, known: Labels | None = None, *, grow: bool = False) -> Target
     return Target(codes, labels, grow)
 
 
-def _of_indicator(found: Indicator, known: Labels | None, grow: bool) -> Target:
+def _encode_indicator(found: Indicator, known: Labels | None, grow: bool) -> Target:
     n_columns = found.sets.shape[1]
     if n_columns == 0:
-        raise ValueError("y is an indicator without columns; it needs one per label")
+        raise ValueError("y is an indicator of 0 columns; it needs one column per label")
     if known is None:
         classes = np.arange(n_columns) if found.columns is None else found.columns
         return Target(found.sets, Labels.of(classes, found.form), grow)
     names = found.columns
     if grow and names is not None and forms.kind_of(names) == forms.kind_of(known.classes):
-        # Known labels without a column are in no row.
+        # No row has a known label without a column.
         known = _joined(known, names)
         numbers = forms.positions(names, known.classes, known.order)[found.sets.indices]
         sets = forms.row_sets(numbers, np.diff(found.sets.indptr), len(known.classes))
         return Target(sets, known._replace(form=found.form), grow)
     if grow and n_columns != len(known.classes):
         raise ValueError(
-            f'classes="grow" must know which labels the columns of y are: y is an indicator of '
-            f"{n_columns} columns, the model has {len(known.classes)} labels; pass label lists, or "
-            "a data frame whose columns are named by labels"
+            f'with classes="grow" an indicator y must have a column for each of the '
+            f"{len(known.classes)} labels of the model, got {n_columns}; to add labels, pass label "
+            "lists, or a data frame with labels as column names"
         )
-    sets = found.of_classes(known.classes, "y")
+    sets = found.with_columns_for(known.classes, "y")
     return Target(sets, known._replace(form=found.form), grow)
 
 
 def _joined(known: Labels, labels: NDArray[Any]) -> Labels:
-    """``known``, then those of the distinct ``labels`` that are not in it, as the type that they
-    have, or a wider one where these need it."""
+    """Append those of the distinct ``labels`` that are not ``known``.
+
+    The type of the classes remains, or becomes a wider one that holds all labels.
+    """
     classes, form, order = known
     if forms.kind_of(labels) != forms.kind_of(classes):
         forms.common_type(labels, classes, "of the model")
@@ -117,17 +119,17 @@ def _joined(known: Labels, labels: NDArray[Any]) -> Labels:
         return known
     dtype = forms.common_type(new, classes, "of the model")
     classes, new = classes.astype(dtype, copy=False), forms.as_classes(new.astype(dtype), "y")
-    # Not sorted again: there may be very many, and one more.
+    # Inserting avoids sorting all labels again, which may be very many, for each new one.
     if order is None:
         order = np.arange(len(classes))
-    of_new = np.argsort(new)
-    places = np.searchsorted(classes, new[of_new], sorter=order)
-    order = np.insert(order, places, len(classes) + of_new)
+    new_order = np.argsort(new)
+    places = np.searchsorted(classes, new[new_order], sorter=order)
+    order = np.insert(order, places, len(classes) + new_order)
     return Labels(np.concatenate([classes, new]), form, order)
 
 
 def encode_single(y: Any, name: str) -> Target:
-    """As :func:`encode`, of one label per row."""
+    """Encode one label per row; refuse label sets."""
     target = encode(y)
     if target.multilabel:
         raise ValueError(f"{name} must hold one label per row, not label sets")
@@ -135,8 +137,7 @@ def encode_single(y: Any, name: str) -> Target:
 
 
 def encode_among(y: Any, classes: Any) -> Target:
-    """As :func:`encode` where learning begins; ``classes`` is the user's: None, or every label that
-    may occur."""
+    """Encode ``y`` for a new model; ``classes`` is the user's argument, None or all labels."""
     if classes is None:
         return encode(y)
     given = forms.class_list(classes)
@@ -144,14 +145,15 @@ def encode_among(y: Any, classes: Any) -> Target:
     target = encode(y, None if has_names else Labels(np.unique(given), "labels", None))
     if has_names and not np.array_equal(given, target.classes):
         raise ValueError(
-            "classes must be the names of the columns of y, in their order; leave classes out"
+            "classes must equal the column names of y, in their order, if y is a data frame; omit "
+            "classes"
         )
     check_column_order(target, given, y)
     return target
 
 
 def check_known(classes: Any, known: NDArray[Any]) -> None:
-    """Refuses a ``classes`` argument of a later ``partial_fit`` that is not ``known``."""
+    """Refuse a ``classes`` argument of a later ``partial_fit`` that differs from ``known``."""
     given = np.unique(forms.class_list(classes))
     is_known = forms.positions(given, known) >= 0
     if len(given) == len(known) and is_known.all():
@@ -163,31 +165,30 @@ def check_known(classes: Any, known: NDArray[Any]) -> None:
         if len(labels)
     ]
     raise ValueError(
-        "classes are not those of the first call to partial_fit or of fit: "
-        + ", ".join(differences)
+        "classes must be those of fit or of the first partial_fit: " + ", ".join(differences)
     )
 
 
 def check_column_order(target: Target, classes: Any, y: Any) -> None:
-    """Refuses an indicator ``y`` without names beside ``classes`` in another order than that of
-    ``classes_``."""
+    """Refuse an indicator ``y`` without column names if ``classes`` are not sorted."""
     if target.form not in ("indicator", "sparse") or forms.column_names(y, "y") is not None:
         return
     if not np.array_equal(forms.class_list(classes), target.classes):
         raise ValueError(
-            "classes must be sorted and without repetition where y is an indicator, as its columns "
-            "are those of classes_, which is sorted; pass np.sort(classes) and "
-            "y[:, np.argsort(classes)], or a data frame whose columns are named by labels"
+            "classes must be sorted and distinct if y is an indicator, whose columns have the "
+            "order of classes_; pass np.sort(classes) and y[:, np.argsort(classes)], or a data "
+            "frame with labels as column names"
         )
 
 
 def decode(codes: NDArray[np.int32], classes: NDArray[Any]) -> NDArray[Any]:
-    """Labels of class numbers; -1, no label, becomes -1, NaN, NaT or None by type.
+    """Return the labels of class numbers; the number -1 stands for no label.
 
-    Integer labels keep their type (unsigned ones become int64, or objects where they do not
-    fit), floats have NaN for none, times NaT, all others become objects with None.
+    No label becomes -1 for integers, NaN for floats, NaT for times, and None otherwise. Integer
+    labels keep their type, except unsigned ones, which become int64, or objects if they do not
+    fit. Labels of other types become objects.
     """
-    labels = _one_row.taken(codes, classes)
+    labels = _one_row.class_labels(codes, classes)
     kind = classes.dtype.kind
     if kind == "u" and (classes.dtype.itemsize < 8 or classes.max() <= np.iinfo(np.int64).max):
         labels = labels.astype(np.int64)
@@ -200,36 +201,31 @@ def decode(codes: NDArray[np.int32], classes: NDArray[Any]) -> NDArray[Any]:
     return labels
 
 
-def place(y: Any, classes: NDArray[Any]) -> NDArray[np.int64]:
-    """The position of each label of ``y`` in ``classes``, -1 where it is new."""
-    target = encode_single(y, "y")
-    of_rows: NDArray[np.int64] = forms.positions(target.classes, classes)[target.codes]
-    return of_rows
-
-
 def _check_discrete(y: NDArray[Any]) -> None:
-    """Refuses numbers that cannot be classes. (scikit-learn's own check also
-    warns of many classes, which are what this package is for.)"""
+    """Refuse numbers that cannot be classes.
+
+    scikit-learn's own check would also warn of many classes, for which this package is made.
+    """
     if y.dtype.kind == "f":
         fractions = np.flatnonzero(y != np.floor(y))
         if len(fractions):
             row = int(fractions[0])
             raise ValueError(
-                f"Unknown label type: continuous; row {row} of y is {y[row]}, "
-                "a classifier needs discrete classes"
+                f"Unknown label type: continuous; row {row} of y is {y[row]}, but a classifier "
+                "needs discrete classes"
             )
     elif y.dtype.kind not in "biuUOmM":
         raise ValueError(f"Unknown label type: {y.dtype}; use numbers or strings")
 
 
 def _known_places(labels: NDArray[Any], known: Labels) -> NDArray[np.int64]:
-    """The position of each of ``labels``, all of which must be known."""
+    """Return the position of each label; refuse labels that are not known."""
     at = forms.positions(labels, known.classes, known.order)
     unseen = labels[at < 0]
     if len(unseen):
         raise ValueError(
-            f"y holds labels that are not in classes: {forms.shown(unseen)}; "
-            'name every label in the classes of the first partial_fit, or pass classes="grow" to '
-            "the partial_fit of OAAClassifier, LOMTreeClassifier or RecallTreeClassifier"
+            f"y contains labels that are not in classes: {forms.shown(unseen)}; pass all labels as "
+            'classes to the first partial_fit, or classes="grow" to the partial_fit of '
+            "OAAClassifier, LOMTreeClassifier or RecallTreeClassifier"
         )
     return at

@@ -143,7 +143,7 @@ def save(estimator: Any, path: str | Path, *, compact: bool = False) -> None:
         "params": {
             key: parts.stored(value, arrays, f"{key} of the pipeline")
             for key, value in estimator.get_params(deep=False).items()
-            if key not in {"steps", *parts.OF_THE_MACHINE}
+            if key not in {"steps", *parts.MACHINE_PARAMS}
         },
     }
     save_around(estimator, learner, path, arrays, compact=compact, pipeline=pipeline)

@@ -142,7 +142,7 @@ def check(part: Any, attributes: dict[str, str], *, complete: bool = True) -> No
             f"the output must be 'default', 'pandas' or 'polars' for transform, got {output!r:.60}"
         )
     # Unfitted parts pass, as the parameters of a ColumnTransformer hold some.
-    if not state and name not in _OF_STEPS:
+    if not state and name not in _STEP_PARAMS:
         return
     lengths: dict[str, int] = {}
     for key, words in attributes.items():
@@ -164,7 +164,7 @@ def check_fitted(part: Any) -> None:
     if isinstance(part, str) or part is None:
         if part not in ("passthrough", "drop", None):
             raise ValueError(f"a step must be a part, 'passthrough', 'drop' or None, got {part!r}")
-    elif type(part).__name__ in _OF_STEPS:
+    elif type(part).__name__ in _STEP_PARAMS:
         for _, step in _steps(part):
             check_fitted(step)
     else:
@@ -349,7 +349,7 @@ def _encoder(part: Any) -> None:
 
 def _steps(part: Any) -> list[Any]:
     """Return name and part of each step of a Pipeline or a FeatureUnion."""
-    steps: list[Any] = getattr(part, _OF_STEPS[type(part).__name__])
+    steps: list[Any] = getattr(part, _STEP_PARAMS[type(part).__name__])
     _require(
         isinstance(steps, list)
         and all(
@@ -392,7 +392,7 @@ def _column_transformer(part: Any) -> None:
 
 
 #: Parts that consist of other parts, with the parameter that holds those.
-_OF_STEPS = {"Pipeline": "steps", "FeatureUnion": "transformer_list"}
+_STEP_PARAMS = {"Pipeline": "steps", "FeatureUnion": "transformer_list"}
 
 _DETAILS: dict[str, Callable[[Any], Any]] = {
     "ColumnTransformer": _column_transformer,

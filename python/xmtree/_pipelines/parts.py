@@ -72,7 +72,7 @@ _SHARED = {"n_features_in_": "#n?", "feature_names_in_": "str[n]?", "_sklearn_ou
 #: that each transformation sets before it uses them.
 _UNUSED = {"_stop_words_id", "stop_words_", "_transformers_feature_names_out"}
 #: Parameters that depend on the machine and are not stored.
-OF_THE_MACHINE = {"memory", "n_jobs"}
+MACHINE_PARAMS = {"memory", "n_jobs"}
 
 _MODULES = {name: module for module, classes in _TABLE.items() for name in classes}
 
@@ -200,13 +200,13 @@ def describe(part: Any, arrays: Arrays, where: str) -> dict[str, Any]:
                 f"{where}: {name} of scikit-learn {sklearn.__version__} has the attribute {key}, "
                 f"which xmtree {_core.__version__} does not store"
             )
-    of_steps = name in ("Pipeline", "FeatureUnion", "ColumnTransformer")
+    has_steps = name in ("Pipeline", "FeatureUnion", "ColumnTransformer")
     described = {
         "class": name,
         "params": {
-            key: stored(item, arrays, where if of_steps else f"{where}, {key}")
+            key: stored(item, arrays, where if has_steps else f"{where}, {key}")
             for key, item in sorted(params.items())
-            if key not in OF_THE_MACHINE
+            if key not in MACHINE_PARAMS
         },
         "state": {
             key: stored(item, arrays, f"{where}, {key}") for key, item in sorted(state.items())
@@ -246,7 +246,7 @@ def restored_params(
     for key in params:
         if key not in cls._get_param_names():
             raise source.refuse(f"{cls.__name__} has no parameter {key!r}")
-    kept = {key: item for key, item in params.items() if key not in OF_THE_MACHINE}
+    kept = {key: item for key, item in params.items() if key not in MACHINE_PARAMS}
     return {key: read(item, arrays, source) for key, item in kept.items()}
 
 

@@ -156,7 +156,7 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
         labels : array of shape (n,), list of label lists, or indicator of shape (n, n_classes)
             The labels, called y in messages.
         sample_weight : array of shape (n,), optional
-            Importances, not negative; 1 by default.
+            Importance weights, not negative; 1 by default.
 
         Returns
         -------

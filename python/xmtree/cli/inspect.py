@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
         params |= vars(features.settings)
     # Show the parameters of training: others may have been changed before the model was saved.
     for name, value in learner._fitted_params().items():
-        if name in params and name not in learner._of_prediction:
+        if name in params and name not in learner._prediction_params:
             params[name] = value
     for name, value in sorted(params.items()):
         print(f"  {name:<22}{value!r}")

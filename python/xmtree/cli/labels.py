@@ -44,7 +44,7 @@ class Vocabulary:
 
     classes: NDArray[Any]
     sets: bool
-    #: Whether labels are integers that are read as text.
+    #: True if labels are integers that are read as text.
     converts: bool = False
 
     def target(self, reader: Reader, batch: Batch, first_row: int) -> Any:
@@ -65,7 +65,7 @@ class Vocabulary:
         return row_sets(numbers, labels.lengths, len(self.classes))
 
     @staticmethod
-    def of_model(learner: Any, reader: Reader) -> "Vocabulary":
+    def from_learner(learner: Any, reader: Reader) -> "Vocabulary":
         """Return the vocabulary of a trained learner, to train it further."""
         converts = reader.untyped_labels and learner.classes_.dtype.kind in "iu"
         return Vocabulary(learner.classes_, learner._y_form != "labels", converts)

@@ -41,7 +41,7 @@ def for_numbers(name: str, settings: list[str], **fixed: Any) -> Learner:
 def for_texts(name: str, settings: list[str], n_passes: int | None, **fixed: Any) -> TextClassifier:
     """Return a text classifier around the learner ``name``; settings may be of either."""
     own = sorted(set(TextClassifier._get_param_names()) - {"learner"})
-    of_learner: list[str] = []
+    inner_settings: list[str] = []
     params = {key: value for key, value in fixed.items() if value is not None}
     inner = [] if name == "auto" else sorted(names()[name]._get_param_names())
     for setting in settings:
@@ -51,7 +51,7 @@ def for_texts(name: str, settings: list[str], n_passes: int | None, **fixed: Any
             if key == "char_ngrams" and isinstance(params[key], list):
                 params[key] = tuple(params[key])
         elif key in inner:
-            of_learner.append(setting)
+            inner_settings.append(setting)
         elif name == "auto" and any(key in cls._get_param_names() for cls in names().values()):
             raise WrongUsage(
                 f"--set {key} needs a named --learner, as auto may choose one without this "
@@ -61,7 +61,7 @@ def for_texts(name: str, settings: list[str], n_passes: int | None, **fixed: Any
             what = "texts" if name == "auto" else f"texts with --learner {name}"
             raise _unknown(what, key, own + [key for key in inner if key not in own])
     if name != "auto":
-        params["learner"] = for_numbers(name, of_learner, n_passes=n_passes)
+        params["learner"] = for_numbers(name, inner_settings, n_passes=n_passes)
     elif n_passes not in (None, 1):
         raise WrongUsage("--passes needs a named --learner, as auto chooses the passes itself")
     return _checked(TextClassifier, params)

@@ -27,7 +27,7 @@ class Model:
     estimator: Any
     #: Column of each feature name; None if features have no names.
     numbers: dict[str, int] | None
-    #: Whether unknown features are left out instead of raising an error.
+    #: True if unknown features are left out instead of raising an error.
     ignores_unknown: bool
 
     @staticmethod

@@ -20,13 +20,13 @@ def fit_whole(estimator: Any, reader: Reader, sets: Sets) -> None:
     """Load all examples and fit the estimator on them."""
     numbers: dict[str, int] = {}
 
-    def of_names(batch: Batch) -> Any:
+    def as_matrix(batch: Batch) -> Any:
         estimator._hashes_names = hashes(estimator)
         if estimator._hashes_names:
             return hashed_columns(batch)
         return numbered_columns(batch, numbers, grow=True)
 
-    batch = reader.load(sets, of_names)
+    batch = reader.load(sets, as_matrix)
     y = labels.target(reader, batch, sets)
     try:
         estimator.fit(batch.rows, y, sample_weight=_weights(batch))
@@ -102,7 +102,7 @@ def _scan(reader: Reader, sets: Sets, numbers: dict[str, int] | None) -> Vocabul
 
 def learn_on(model: Model, reader: Reader, n_passes: int, verbose: int) -> None:
     """Train a model further, in the order of the file."""
-    vocabulary = Vocabulary.of_model(model.learner, reader)
+    vocabulary = Vocabulary.from_learner(model.learner, reader)
 
     def rows_of(batch: Batch, first_row: int) -> Any:
         return batch.rows if model.takes == "texts" else model.rows(batch, reader, first_row)
@@ -142,6 +142,6 @@ def _learn(
 
 
 def _weights(batch: Batch) -> NDArray[np.float64] | None:
-    """Return the importances, or None if all are 1."""
+    """Return the importance weights, or None if all are 1."""
     weights = batch.weights
     return None if weights is None or np.all(weights == 1) else weights

@@ -99,7 +99,7 @@ class BaggedModels:
         n_each = min(max(int(k), _LEAST_LABELS), n_classes)
         total: Any = 0
         for model in self.estimators_:
-            codes, values = model._probabilities(model._rows(X), n_each)
+            codes, values = model._topk_probabilities(model._rows(X), n_each)
             rows, places = np.nonzero(codes >= 0)
             found = (values[rows, places].astype(np.float64), (rows, codes[rows, places]))
             total = total + sp.csr_array(found, shape=(len(codes), n_classes))

@@ -75,7 +75,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
             Labels in the place and partitions of ``X``: one label per row, or label sets as
             indicators (dense or CSR blocks) or lists.
         sample_weight : as 1-D ``y``, optional
-            Importances, not negative; 1 by default.
+            Importance weights, not negative; 1 by default.
         classes : array of shape (n_classes,), optional
             All labels that may occur; by default those of ``y``.
 
@@ -155,7 +155,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         X : as for :meth:`predict`
         y : labels in the place and partitions of ``X``
         sample_weight : as ``y``, optional
-            Importances, not negative; 1 by default.
+            Importance weights, not negative; 1 by default.
 
         Returns
         -------
@@ -199,7 +199,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         parts = [lazy(model, part) for part in _partitions.parts_of(X, "X", X)]
         if not isinstance(X, da.Array):
             return parts
-        empty = _predicted_of_none(self._local)
+        empty = _empty_prediction(self._local)
         return _as_array(parts, [(n, *empty.shape[1:]) for n in X.chunks[0]], empty)
 
     def predict_topk(self, X: Any, k: int = 5, *, scores: Scores = "raw") -> Any:
@@ -231,7 +231,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         if not isinstance(X, da.Array):
             return parts
         shapes = [(n, k) for n in X.chunks[0]]
-        labels, values = _ranked_of_none(k, self.classes_)
+        labels, values = _empty_ranking(k, self.classes_)
         return (
             _as_array([part[0] for part in parts], shapes, labels),
             _as_array([part[1] for part in parts], shapes, values),
@@ -258,12 +258,12 @@ def snapshot(estimator: Any) -> Any:
 
 def _predicted(model: Any, rows: Any) -> Any:
     if not _partitions.n_rows(rows):
-        return _predicted_of_none(model)
+        return _empty_prediction(model)
     found = model.predict(rows)
     return as_label_lists(found) if isinstance(found, list) else found
 
 
-def _predicted_of_none(model: Any) -> Any:
+def _empty_prediction(model: Any) -> Any:
     """Return the prediction for no rows, which learners refuse."""
     form, classes = getattr(model, "learner_", model)._y_form, model.classes_
     if form in ("labels", "lists"):
@@ -280,11 +280,11 @@ def _scored(model: Any, rows: Any, labels: Any, weights: Any) -> tuple[float, fl
 
 def _topk(model: Any, rows: Any, k: int, **options: Any) -> Any:
     if not _partitions.n_rows(rows):
-        return _ranked_of_none(k, model.classes_)
+        return _empty_ranking(k, model.classes_)
     return model.predict_topk(rows, k, **options)
 
 
-def _ranked_of_none(k: int, classes: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float32]]:
+def _empty_ranking(k: int, classes: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float32]]:
     return decode(np.full((0, k), -1, np.int32), classes), np.empty((0, k), np.float32)
 
 

@@ -29,9 +29,9 @@ def ldsm_tasks(
     training = tasks.submit("examples", itemgetter(0), prepared)
     # A tree is trained on one worker.
     threads, n_trees = threads_of(workers), int(params["n_estimators"])
-    of_tree = max(1, min(min(threads), sum(threads) // n_trees))
+    n_threads = max(1, min(min(threads), sum(threads) // n_trees))
     trees = [
-        tasks.submit("tree", _core.LdsmTraining.trees, training, [number], n_threads=of_tree)
+        tasks.submit("tree", _core.LdsmTraining.trees, training, [number], n_threads=n_threads)
         for number in range(n_trees)
     ]
     return tasks.submit("model", _fitted, prepared, trees, n_threads=None)

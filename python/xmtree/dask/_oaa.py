@@ -48,7 +48,7 @@ def oaa_tasks(
     params = {**local._core_params(), "seed": _validation.seed(local.random_state)}
     n_wanted = _BLOCKS_PER_THREAD * sum(threads_of(workers))
     examples = read_data(partial(_read, local, params, classes, n_wanted, workers))
-    part = tasks.submit("calibration-rows", _left_out, examples)
+    part = tasks.submit("calibration-rows", _held_out_split, examples)
     n_blocks, calibrates = tasks.result(tasks.submit("plan", _plan, examples, part))
 
     def trained(name: str, what: Any) -> Future:
@@ -89,9 +89,9 @@ def _read(
     n_columns = min(n_columns, X.nnz if is_sparse else X.size) + 1
     # Weights and their running sums, or weights with the squares and scales of "nag".
     n_planes = 2 if params["optimizer"] == "pn" else 3
-    of_block = 4 * n_planes * n_columns * -(-n_classes // n_blocks)
+    block_bytes = 4 * n_planes * n_columns * -(-n_classes // n_blocks)
     refuse(
-        lambda threads: n_bytes + threads * of_block,
+        lambda threads: n_bytes + threads * block_bytes,
         "each worker holds all rows and the weights of some classes",
         workers,
     )
@@ -103,12 +103,12 @@ def _plan(examples: Examples, part: Any) -> tuple[int, bool]:
     return examples.n_blocks, part is not None
 
 
-def _left_out(examples: Examples) -> Any:
+def _held_out_split(examples: Examples) -> Any:
     """Return parameters, row weights and rows of the calibration, or None without one."""
     if not examples.local.calibrate:
         return None
     weights = row_weights(examples.sample_weight, examples.X)
-    return examples.local._left_out(examples.params, weights, examples.target)
+    return examples.local._held_out_split(examples.params, weights, examples.target)
 
 
 def _train(examples: Examples, part: Any, block: tuple[int, int]) -> _core.OaaClasses:

@@ -96,7 +96,7 @@ class DaskTextClassifier(DaskEstimator):
         labels : as ``texts``, in the same partitions
             One label per text, or label sets: lists of lists, or indicators.
         sample_weight : as ``texts``, optional
-            Importances, not negative; 1 by default.
+            Importance weights, not negative; 1 by default.
 
         Returns
         -------

@@ -30,7 +30,7 @@ class XmcReader(Reader):
     def begins_with(cls, first_line: str) -> bool:
         return _XMC_HEADER.fullmatch(first_line) is not None
 
-    def load(self, sets: Sets, of_names: Callable[[Batch], Any]) -> Batch:
+    def load(self, sets: Sets, as_matrix: Callable[[Batch], Any]) -> Batch:
         X, y = datasets.load_xmc(self.path, multilabel=sets)
         if X.shape[0] == 0:
             raise self.empty()
@@ -102,7 +102,7 @@ class SvmlightReader(Reader):
             "multilabel": sets,
         }
 
-    def load(self, sets: Sets, of_names: Callable[[Batch], Any]) -> Batch:
+    def load(self, sets: Sets, as_matrix: Callable[[Batch], Any]) -> Batch:
         X, y = datasets.load_svmlight(self.path, **self._parameters(sets))
         return Batch(X, _labels(y))
 

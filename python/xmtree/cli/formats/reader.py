@@ -44,7 +44,7 @@ class Batch:
     rows: Any
     #: None if the file has no labels.
     labels: Labels | None
-    #: Importances, if the format has them.
+    #: Importance weights, if the format has them.
     weights: NDArray[np.float64] | None = None
     #: Column names of a matrix, if the format has them.
     columns: list[str] | None = None
@@ -95,9 +95,9 @@ class Reader(ABC):
     endings: ClassVar[tuple[str, ...]] = ()
     #: Command-line options that the format reads.
     takes: ClassVar[frozenset[str]] = frozenset()
-    #: Whether labels are read as text, which become integers only if all of them are.
+    #: True if labels are read as text, which become integers only if all of them are.
     untyped_labels: ClassVar[bool] = True
-    #: Whether a row without a label is an error if no row has two and sets were not requested.
+    #: True if a row without a label is an error, unless a row has two or sets were requested.
     has_one_label_each: bool = True
     #: Columns of a table that are ignored because texts are the features.
     unused: Sequence[str] = ()
@@ -133,12 +133,12 @@ class Reader(ABC):
         if row == 0:
             raise self.empty()
 
-    def load(self, sets: Sets, of_names: Callable[[Batch], Any]) -> Batch:
-        """Load all examples; ``of_names`` turns a batch of named features into a matrix."""
+    def load(self, sets: Sets, as_matrix: Callable[[Batch], Any]) -> Batch:
+        """Load all examples; ``as_matrix`` converts a batch of named features."""
         batches = []
         for _, batch in self.numbered(sets):
             if self.kind == "numbers" and isinstance(batch.rows, list):
-                batch.rows = of_names(batch)
+                batch.rows = as_matrix(batch)
             batches.append(batch)
         return joined(batches)
 

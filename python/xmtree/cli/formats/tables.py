@@ -45,7 +45,7 @@ class Roles:
 
     text: str | None
     label: str | None
-    #: Whether the label column holds several labels with a separator.
+    #: True if the label column holds several labels with a separator.
     is_split: bool
     features: list[str]
     unused: list[str]
@@ -56,7 +56,7 @@ class TableReader(Reader):
     """A file of rows with named columns."""
 
     takes = frozenset({"text_column", "label_column", "label_separator", "ignore_column"})
-    #: Whether messages name a row by its line.
+    #: True if messages name a row by its line.
     has_lines: ClassVar[bool] = True
 
     def __init__(self, path: str, options: argparse.Namespace) -> None:
