@@ -78,7 +78,7 @@ def standard_input(content):
 
 
 def write_csv(path, columns, delimiter=","):
-    """Columns by name, lists within them joined by commas."""
+    """Write columns by name, with lists joined by commas."""
     with open(path, "w", newline="", encoding="utf-8") as out:
         writer = csv.writer(out, delimiter=delimiter)
         writer.writerow(columns)
@@ -101,7 +101,7 @@ def write_parquet(path, columns):
 
 
 def write_fasttext(path, columns):
-    """A text and its labels per line; fastText's labels have no spaces."""
+    """Write a text and its labels per line; labels of fastText have no spaces."""
     texts, labels = columns.values()
     rows = [[label] if isinstance(label, str) else label for label in labels]
     lines = [
@@ -112,7 +112,7 @@ def write_fasttext(path, columns):
 
 
 def packed(write):
-    """The writer, and the file packed by what its name ends in."""
+    """Return a writer that compresses the file as its extension says."""
 
     def write_packed(path, columns):
         plain = path.with_suffix("")
@@ -129,7 +129,7 @@ def packed(write):
     return write_packed
 
 
-#: Names of files and what writes them. fastText's has no name of its own.
+#: Files and their writers. fastText has no extension of its own.
 TABLES = [
     ("data.csv", write_csv),
     ("data.tsv", write_tsv),

@@ -1,10 +1,10 @@
-"""Every estimator, and small data for it: the tables that the tests go through."""
+"""Tables of all estimators, with small data, for parametrized tests."""
 
 import numpy as np
 import scipy.sparse as sp
 import xmtree
 
-#: Name, constructor arguments: every class, and settings that take other ways.
+#: Constructors by name: every class, and settings that run other code.
 ALL = {
     "oaa": lambda **more: xmtree.OAAClassifier(**{"random_state": 0, **more}),
     "oaa-softmax": lambda **more: xmtree.OAAClassifier(
@@ -67,14 +67,14 @@ ALL = {
 
 
 def gamble(cls, *, scaling="none", **more):
-    """Trees split where they split, whatever the scale: what is asked for makes no difference."""
+    """Return boosted trees, which ignore ``scaling`` because splits do not depend on the scale."""
     return cls(**{"random_state": 0, **more})
 
 
 ONLINE = [name for name, make in ALL.items() if hasattr(make(), "partial_fit")]
-#: Learners of whole data sets.
+#: Learners that need all rows at once.
 BATCH = [name for name in ALL if name not in ONLINE]
-#: Those that take NaN for a missing value.
+#: Learners that accept NaN as a missing value.
 GAPPY = [name for name in ALL if ALL[name]().__sklearn_tags__().input_tags.allow_nan]
 LDSM = [name for name in ALL if name.startswith("ldsm")]
 MULTILABEL = ["oaa", "oaa-logistic-nag", *LDSM]
@@ -83,7 +83,7 @@ TREES = ["lomtree", "lomtree-swapping", "filter-tree", "random-tree", *RECALL_TR
 
 
 def dense(n=240, n_classes=6, seed=0):
-    """Well separated classes in six dimensions: X float64, y int64."""
+    """Return well separated classes in six dimensions: X float64, y int64."""
     random = np.random.default_rng(seed)
     centres = np.eye(6)[np.arange(n_classes) % 6] * 4 + random.normal(size=(n_classes, 6)) * 0.3
     y = random.permutation(np.arange(n) % n_classes)
@@ -91,7 +91,7 @@ def dense(n=240, n_classes=6, seed=0):
 
 
 def sparse(n=300, n_classes=12, seed=0):
-    """Rows with their class's own features and noise: X CSR float32, y int64."""
+    """Return rows with features of their class and noise: X CSR float32, y int64."""
     random = np.random.default_rng(seed)
     y = random.permutation(np.arange(n) % n_classes)
     own = y[:, None] * 4 + random.integers(0, 4, (n, 3))
@@ -103,7 +103,7 @@ def sparse(n=300, n_classes=12, seed=0):
 
 
 def label_sets(n=300, n_labels=8, seed=0):
-    """X CSR float32 and a CSR indicator; some rows have no label."""
+    """Return X as CSR float32 and y as CSR indicator; some rows have no label."""
     random = np.random.default_rng(seed)
     Y = sp.csr_array((random.random((n, n_labels)) < 0.2).astype(np.int64))
     noise = (random.random((n, n_labels)) < 0.05).astype(np.float32)
@@ -112,13 +112,13 @@ def label_sets(n=300, n_labels=8, seed=0):
 
 
 def same_predictions(one, other, X):
-    """Whether two estimators answer alike, scores included."""
+    """Return whether two estimators predict the same labels and scores."""
     for a, b in zip(one.predict_topk(X, 3), other.predict_topk(X, 3), strict=True):
         np.testing.assert_array_equal(a, b)
 
 
 def same_matrix(a, b):
-    """Equal matrices, to the bit and in their structure."""
+    """Return whether two matrices are equal, bit for bit and in their structure."""
     assert a.shape == b.shape
     assert a.dtype == b.dtype
     np.testing.assert_array_equal(a.indptr, b.indptr)

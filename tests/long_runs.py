@@ -1,10 +1,9 @@
-"""Runs that take long: what a service does in a day, and streams made to do harm.
+"""Long runs: the work of a service in a day, and adversarial streams.
 
     python tests/long_runs.py [--scale 0.01]
 
-Prints a table; fails where memory grows, a tree gets deep or an answer is wrong. Times are for
-the reader to judge.
-``tests/test_long_runs.py`` runs the same in small.
+Prints a table, and fails if memory grows, a tree gets deep or a prediction is wrong. Times are
+printed but not checked. ``tests/test_long_runs.py`` runs a small version.
 """
 
 import argparse
@@ -23,7 +22,7 @@ import scipy.sparse as sp
 import xmtree
 from xmtree import datasets
 
-#: Learners that take a row at a time, with a tree whose depth is bounded.
+#: Learners of single rows, with trees of bounded depth.
 ONLINE = {
     "oaa": lambda: xmtree.OAAClassifier(random_state=0),
     "lomtree": lambda: xmtree.LOMTreeClassifier(random_state=0),
@@ -39,14 +38,14 @@ ALL = {
 }
 
 
-#: Megabytes that a process may grow by, for what allocators keep.
+#: Megabytes by which a process may grow, as allocators keep memory.
 MOST_GROWTH = 100
-#: Levels of a tree, whatever comes.
+#: Largest allowed depth of a tree.
 MOST_DEPTH = 64
 
 
 def megabytes():
-    """Memory of this process; 0 where the system does not tell."""
+    """Return the memory of this process; 0 if the system does not report it."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:
@@ -55,7 +54,7 @@ def megabytes():
 
 
 def single_rows(name, n):
-    """``n`` updates by a row each, with a prediction after every tenth."""
+    """Make ``n`` updates by single rows, with a prediction after every tenth."""
     X, y = estimators.sparse(n=1000)
     rows = [X[i] for i in range(X.shape[0])]
     labels = [y[i : i + 1] for i in range(X.shape[0])]
@@ -82,7 +81,7 @@ def single_rows(name, n):
 
 
 def concurrent(name, n):
-    """``n`` predictions from 32 threads while another one learns."""
+    """Make ``n`` predictions from 32 threads while another thread trains."""
     X, y = estimators.sparse(n=1000)
     model = ONLINE[name]()
     model.partial_fit(X, y, classes=np.unique(y))
@@ -108,7 +107,7 @@ def concurrent(name, n):
 
 
 def rounds(name, n):
-    """``n`` times fit, predict and save in four threads: the same answers, no growth."""
+    """Fit, predict and save ``n`` times in four threads: same predictions, no growth of memory."""
     X, y = estimators.dense(n=120)
     expected = ALL[name]().fit(X, y).predict(X)
 
@@ -128,7 +127,7 @@ def rounds(name, n):
 
 
 def stream(n, folder):
-    """``n`` rows of a packed file, learned batch by batch."""
+    """Learn ``n`` rows of a compressed file batch by batch."""
     X, y = estimators.sparse(n=10_000)
     n_parts = max(n // 10_000, 1)
     plain = folder / "part.txt"
@@ -159,7 +158,7 @@ def stream(n, folder):
 
 
 def adversarial(name, order, n):
-    """A stream in an order that does harm: depth, and time per example early and late."""
+    """Learn a stream in an adversarial order; check the depth, and time examples early and late."""
     random = np.random.default_rng(0)
     n_classes = 200
     y = {
@@ -195,7 +194,7 @@ ORDERS = ("sorted", "duplicated", "new labels last", "alternating", "useless")
 
 
 def runs(scale):
-    """Name of each run and what it does, at a share of the full size."""
+    """Return the runs by name, at a share of the full size."""
     for name in ONLINE:
         yield f"single rows {name}", lambda name=name: single_rows(name, int(1_000_000 * scale))
     for name in ONLINE:
@@ -216,7 +215,7 @@ def runs(scale):
 
 
 def main():
-    """Runs all, one line each; fails where one did."""
+    """Run all and print a line for each; return 1 if one has failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full size")
     parser.add_argument("--only", default="", help="runs whose name contains this")

@@ -1,4 +1,4 @@
-"""Serialised models taken apart and put together again, as another program would."""
+"""Tools that take serialized models apart and put them together, as another program could."""
 
 import json
 import zlib
@@ -23,7 +23,7 @@ _TYPES = {
 
 
 def unpack(data):
-    """``(head, arrays)`` of a model: kind and metadata, and the named arrays."""
+    """Return ``(head, arrays)`` of a model: kind and metadata, and the named arrays."""
     size = int.from_bytes(data[_HEADER : _HEADER + 8], "little")
     index = json.loads(data[_HEADER + 8 : _HEADER + 8 + size])
     head = json.loads(index.pop("__metadata__")["xmtree"])
@@ -36,7 +36,7 @@ def unpack(data):
 
 
 def pack(head, arrays):
-    """The model of ``head`` and ``arrays``, its checksum right."""
+    """Return the model of ``head`` and ``arrays``, with a valid checksum."""
     names = {dtype: name for name, dtype in _TYPES.items()}
     index, parts, start = {"__metadata__": {"xmtree": json.dumps(head)}}, [], 0
     for name, array in sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])):
@@ -54,12 +54,12 @@ def pack(head, arrays):
 
 
 def rewritten(path, **changes):
-    """Makes the metadata of a sound estimator's file say something else."""
+    """Write a valid estimator's file with changed metadata."""
     changed(path, lambda meta, arrays: meta.update(changes))
 
 
 def changed(path, change):
-    """Lets ``change(meta, arrays)`` change a sound estimator's file."""
+    """Write a valid estimator's file after ``change(meta, arrays)``."""
     file = _core.EstimatorFile(path, False)
     meta, arrays = json.loads(file.meta), file.arrays()
     model = file.take_model(LEARNERS[meta.get("learner", meta)["class"]]._short_name)

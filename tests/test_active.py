@@ -36,7 +36,7 @@ def lessons(model, y):
     return asked
 
 
-def test_uncertain_rows_help_more_than_random_ones():
+def test_uncertain_rows_beat_random_rows():
     X, y = bands()
     X_test, y_test = bands(seed=1)
     scores = {}

@@ -74,7 +74,7 @@ def test_every_classifier_works_by_fit_and_by_sessions(name, selection):
 
 
 @pytest.mark.parametrize("selection", WAYS)
-def test_seeds_matter_and_threads_do_not(selection):
+def test_the_seed_matters_and_threads_do_not(selection):
     X, y = overlapping()
     one, other, third = (
         learner(RecallTreeClassifier(n_passes=2), selection=selection, **more).fit(X, y)
@@ -85,7 +85,7 @@ def test_seeds_matter_and_threads_do_not(selection):
     assert one.selected_.tolist() != third.selected_.tolist()
 
 
-def test_without_diversity_and_stop_it_is_active_gamble():
+def test_without_diversity_and_stopping_it_equals_active_gamble():
     X, y = overlapping()
     template = GambleClassifier(n_estimators=10)
     general = learner(template, diversity=1, stopping_ratio=None).fit(X, y)
@@ -100,7 +100,7 @@ def utilities_by_hand(model, X):
     return 1 / np.subtract(*scores.T.astype(float))
 
 
-def test_margins_of_rows_with_less_than_two_scores():
+def test_margins_of_rows_with_fewer_than_two_scores():
     class Scores:
         def _topk(self, X, k):
             assert k == 2
@@ -272,7 +272,7 @@ def test_bad_settings(name, value):
         learner(OAAClassifier(n_passes=0)).start(X)
 
 
-def test_methods_are_those_of_the_classifier():
+def test_methods_equal_those_of_the_classifier():
     X, y = overlapping()
     oaa = learner().fit(X, y)
     assert oaa.decision_function(X).shape == (400, 6)

@@ -1,4 +1,4 @@
-"""Expected calibration error: by hand, against a slow version, labels of any form, errors."""
+"""Expected calibration error: known values, a slow reference, forms of labels, errors."""
 
 import math
 
@@ -20,7 +20,7 @@ def slow(right, probabilities, n_bins):
 
 
 @pytest.mark.parametrize("n_bins", [1, 2, 10, 15])
-def test_against_a_slow_version(n_bins):
+def test_equals_a_slow_version(n_bins):
     rng = np.random.default_rng(0)
     p = np.concatenate([rng.random(300), np.linspace(0, 1, 11)])
     y, labels = rng.integers(0, 3, (2, len(p)))

@@ -1,4 +1,4 @@
-"""``class_weight`` multiplies ``sample_weight``, in every learner of one label per row."""
+"""``class_weight`` multiplies ``sample_weight`` in all learners of one label per row."""
 
 import copy
 import pickle
@@ -22,7 +22,7 @@ CENTRES = np.random.default_rng(1).normal(size=(len(SHARES), 8)) * 0.9
 
 
 def imbalanced(n, seed):
-    """Overlapping classes, the rarest with one row in fifty."""
+    """Return overlapping classes, the rarest with one row in fifty."""
     random = np.random.default_rng(seed)
     y = random.choice(len(SHARES), n, p=SHARES)
     return CENTRES[y] + random.normal(size=(n, CENTRES.shape[1])), y
@@ -35,7 +35,7 @@ def row_weights(weights, labels):
     return np.array([weights.get(label, 1.0) for label in labels])
 
 
-#: Three nodes, and the paper's weights that end on a few rows, learn nothing of rare classes.
+#: Three nodes, or the paper's weights, which concentrate on few rows, do not learn rare classes.
 TOO_SMALL = ("lomtree-swapping", "gamble-paper")
 
 
@@ -53,19 +53,19 @@ def test_the_balanced_error_falls(name, weights):
 
 @pytest.mark.parametrize("name", SINGLE)
 @pytest.mark.parametrize("more", [None, np.random.default_rng(2).integers(0, 4, len(y))])
-def test_it_multiplies_the_weights_of_rows(name, more):
+def test_class_weight_multiplies_row_weights(name, more):
     own = np.ones(len(y)) if more is None else more
     expected = estimators.ALL[name]().fit(X, y, own * row_weights(WEIGHTS, y))
     found = estimators.ALL[name](class_weight=WEIGHTS).fit(X, y, more)
     estimators.same_predictions(found, expected, X)
-    # As scikit-learn has it, with counts by sample_weight.
+    # The definition of scikit-learn, with counts weighted by sample_weight.
     totals = compute_class_weight("balanced", classes=np.unique(y), y=y, sample_weight=own)
     expected = estimators.ALL[name]().fit(X, y, own * totals[y])
     found = estimators.ALL[name](class_weight="balanced").fit(X, y, more)
     estimators.same_predictions(found, expected, X)
 
 
-def test_the_progressive_error_and_early_stopping_are_by_these_weights():
+def test_progressive_error_and_early_stopping_use_class_weight():
     settings = {"scale_weights": False, "early_stopping": True, "random_state": 0}
     found = xmtree.OAAClassifier(class_weight="balanced", **settings).fit(X, y)
     plain = xmtree.OAAClassifier(**settings).fit(X, y)
@@ -75,7 +75,7 @@ def test_the_progressive_error_and_early_stopping_are_by_these_weights():
     assert found.n_examples_seen_ == expected.n_examples_seen_
 
 
-def test_classes_whose_rows_all_weigh_nothing_count_for_nothing():
+def test_classes_of_weight_0_do_not_count():
     keep = y != 5
     some = xmtree.OAAClassifier(class_weight="balanced", random_state=0)
     weighted = clone(some).fit(X, y, keep.astype(float)).predict_topk(X, 1)
@@ -99,13 +99,13 @@ def test_a_stream(name, tmp_path):
     for model in (found, again, pickle.loads(pickle.dumps(found))):
         model.partial_fit(X, y)
         estimators.same_predictions(model, copy.deepcopy(found), X)
-        # A dictionary that is changed in place is noticed as well.
+        # A dictionary that is changed in place is detected too.
         model.class_weight[0] = 50
         with pytest.raises(ValueError, match=r"class_weight .* was \{0: 1, .* is now \{0: 50"):
             model.partial_fit(X, y)
 
 
-def test_balanced_is_for_fit():
+def test_balanced_is_refused_by_partial_fit():
     model = xmtree.LOMTreeClassifier(class_weight="balanced", random_state=0)
     with pytest.raises(ValueError, match="is not allowed for partial_fit"):
         model.partial_fit(X, y, classes=np.unique(y))
@@ -157,7 +157,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("weights", "message"), WRONG, ids=[repr(case[0]) for case in WRONG])
-def test_what_is_refused(weights, message):
+def test_invalid_class_weights_are_refused(weights, message):
     for make in (estimators.ALL["lomtree"], estimators.ALL["gamble"]):
         with pytest.raises(ValueError, match=message):
             make(class_weight=weights).fit(X, y)
@@ -165,7 +165,7 @@ def test_what_is_refused(weights, message):
         estimators.ALL["oaa"](class_weight=weights).partial_fit(X, y, classes=np.unique(y))
 
 
-def test_other_labels_may_be_named_where_each_class_has_a_weight():
+def test_unknown_labels_are_allowed_if_each_class_has_a_weight():
     weights = dict.fromkeys(range(9), 2.0) | {0: 1.0}
     found = estimators.ALL["gamble"](class_weight=weights).fit(X, y)
     expected = estimators.ALL["gamble"]().fit(X, y, row_weights(weights, y))
@@ -181,7 +181,7 @@ def test_label_sets_are_refused(weights, convert):
         xmtree.OAAClassifier(class_weight=weights).fit(X[:40], labels)
 
 
-def test_rows_and_weights_that_do_not_fit_together():
+def test_different_numbers_of_rows_and_weights():
     for weights in ("balanced", {0: 2.0}):
         model = xmtree.OAAClassifier(class_weight=weights)
         with pytest.raises(ValueError, match=r"900 rows, y has 800"):
@@ -190,7 +190,7 @@ def test_rows_and_weights_that_do_not_fit_together():
             model.fit(X, y[:800], np.ones(900))
 
 
-def test_a_grid_search_over_it():
+def test_grid_search_over_class_weight():
     grid = {"class_weight": [None, "balanced", {0: 0.1}]}
     model = xmtree.OAAClassifier(loss="softmax", random_state=0)
     search = GridSearchCV(model, grid, scoring="balanced_accuracy", cv=3).fit(X, y)

@@ -71,7 +71,7 @@ def test_fit_predict_evaluate(model, data, passes, files, capsys):
         np.testing.assert_allclose([float(s) for _, s in pairs], values, rtol=1e-4, atol=1e-6)
 
 
-def test_streaming_learns_what_partial_fit_does(files):
+def test_streaming_equals_partial_fit(files):
     assert (
         run("fit", files / "one.txt", "--learner", "lomtree", "--passes", 1, "-o", files / "m") == 0
     )
@@ -174,7 +174,7 @@ def test_inspect_a_recall_tree(files, capsys):
     assert nodes[1].endswith(" ...")
 
 
-def test_inspect_lists_the_first_trees_only(files, capsys):
+def test_inspect_lists_only_the_first_trees(files, capsys):
     estimators.ALL["gamble"](n_estimators=25).fit(X, Y).save(files / "model")
     assert run("inspect", files / "model") == 0
     out = capsys.readouterr().out
@@ -261,7 +261,7 @@ def test_help(command, capsys):
     assert "usage: xmtree" in capsys.readouterr().out
 
 
-def test_a_closed_pipe_is_no_traceback(files):
+def test_a_closed_pipe_shows_no_traceback(files):
     path = files / "model"
     xmtree.OAAClassifier(random_state=0).fit(X, Y).save(path)
     many = "\n".join(["60000 48 12", *(files / "one.txt").read_text().splitlines()[1:] * 100])

@@ -52,7 +52,7 @@ def test_texts(name, write, sets, tmp_path, capsys):
     pairs = zip(found[:, 0], labels, strict=True)
     right = [label in row if sets else label == row for label, row in pairs]
     assert error(model, data, capsys) == pytest.approx(1 - np.mean(right))
-    # In small batches as well.
+    # The same in small batches.
     assert_same(predictions(model, data, capsys, "--batch-size", 7), found, scores)
 
 
@@ -111,7 +111,7 @@ def test_a_model_remembers_how_its_table_was_read(tmp_path, capsys):
     assert run("fit", data, *numbers, "--no-header", "-o", model) == 0
     assert error(model, data, capsys) == 0
     assert predictions(model, bare, capsys, "--header", *message) == expected
-    # Another format has no such options.
+    # Other formats do not have these options.
     (tmp_path / "plain").write_text("\n".join(TEXTS), encoding="utf-8")
     assert predictions(model, tmp_path / "plain", capsys, "--format", "text")
     assert run("fit", data, "--continue", model, "-o", tmp_path / "more") == 2  # pruned

@@ -12,7 +12,7 @@ from sklearn.feature_extraction import DictVectorizer, FeatureHasher
 from xmtree.cli import formats
 
 _random = np.random.default_rng(3)
-#: What each line means: label, importance, features by name.
+#: Meaning of each line: label, importance, features by name.
 EXAMPLES = [
     (
         f"class-{at % 3}" if at % 5 else f"class-{(at + 1) % 3}",

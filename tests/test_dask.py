@@ -1,4 +1,4 @@
-"""On a cluster: bit-identical models, whatever happens to workers, and clear errors.
+"""Training on a cluster: bit-identical models, lost workers, and clear errors.
 
 XMTREE_KILLS=10 kills a worker ten times instead of once.
 """
@@ -45,7 +45,7 @@ from xmtree.dask import (
 )
 from xmtree.dask._cluster import Tasks
 
-#: Without a choice of costs, most of the tasks: for tests of something else.
+#: A fixed cost skips most of the tasks, in tests of something else.
 QUICK = FEW | {"cost": 0.5}
 #: Rows and labels in three partitions.
 CUTS = [slice(0, 400), slice(400, 650), slice(650, None)]
@@ -131,7 +131,7 @@ WEIGHTS = np.linspace(0.5, 2, X.shape[0])
     "case",
     ["local", "blocks", "futures", "dense", "labels", "weights", "lists"],
 )
-def test_the_model_is_the_same_to_the_bit(client, tmp_path, case):
+def test_the_model_is_bit_identical(client, tmp_path, case):
     params = FEW if case in ("local", "weights") else QUICK
     weights = WEIGHTS if case == "weights" else None
     rows, labels = X, Y
@@ -171,7 +171,7 @@ def test_the_model_is_the_same_to_the_bit(client, tmp_path, case):
     ],
     ids=str,
 )
-def test_every_way_to_train_gives_the_same_model(client, tmp_path, options):
+def test_all_forms_of_data_give_the_same_model(client, tmp_path, options):
     params = FEW | options
     alone = LdSMClassifier(**params).fit(X, Y)
     model = DaskLdSMClassifier(**params, client=client).fit(X, Y)
@@ -297,9 +297,9 @@ def test_bagged_trees_average(current, tmp_path, estimator, learner):
 
 
 class WhenTraining(threading.Thread):
-    """Act once the scheduler knows tasks of a training, without guessing how long that takes.
+    """Run an action as soon as the scheduler knows tasks of a training.
 
-    ``done`` is whether it has happened.
+    ``done`` is True if it has run.
     """
 
     def __init__(self, cluster, act, *arguments, later=0.0):
@@ -445,7 +445,7 @@ MANY_CLASSES = np.arange(200)
 
 
 @pytest.mark.parametrize("options", OAA.values(), ids=OAA)
-def test_one_against_all_by_blocks_of_classes_is_the_same_to_the_bit(client, tmp_path, options):
+def test_one_against_all_by_blocks_of_classes_is_bit_identical(client, tmp_path, options):
     labels = np.arange(X.shape[0]) % 7 + 10 * ONE_LABEL % 170
     alone = OAAClassifier(random_state=0, **options).fit(X, labels, WEIGHTS, MANY_CLASSES)
     model = DaskOAAClassifier(random_state=0, **options, client=client)

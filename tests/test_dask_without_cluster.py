@@ -63,7 +63,7 @@ def test_tasks_do_not_modify_their_arguments():
         ([[[1]], [[2, 3]]], [1, 2, 3]),
     ],
 )
-def test_labels_of_partitions_are_kept_as_they_are(parts, expected):
+def test_labels_of_partitions_are_kept_exactly(parts, expected):
     labels = together(parts, "y")
     model = OAAClassifier(random_state=0, calibrate=False).fit(np.eye(3)[: len(labels)], labels)
     assert model.classes_.tolist() == sorted(expected)

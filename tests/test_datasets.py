@@ -274,7 +274,7 @@ def threads():
 
 
 @pytest.mark.parametrize(
-    "content", [b"2 3 4\n0 0:1\n1 2:4\n", gzip.compress(b"2 3 4\n0 0:1\n1 2:4\n")]
+    "content", [b"2 3 4\n0 0:1\n1 2:4\n", gzip.compress(b"2 3 4\n0 0:1\n1 2:4\n", mtime=0)]
 )
 def test_standard_input_is_loaded(content):
     with standard_input(content):

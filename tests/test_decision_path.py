@@ -1,4 +1,4 @@
-"""The nodes that rows pass: ``decision_path``."""
+"""``decision_path``: the nodes on the paths of rows."""
 
 from itertools import pairwise
 
@@ -29,7 +29,7 @@ def model(request):
 
 
 def leaves(model, rows):
-    """By row and tree the passed nodes that have no passed child."""
+    """Return the last nodes of the paths, by row and tree."""
     indicator, ends = model.decision_path(rows)
     for row in indicator.toarray():
         found = []
@@ -40,7 +40,7 @@ def leaves(model, rows):
         yield found
 
 
-def test_every_node_but_the_root_is_passed_with_its_parent(model):
+def test_paths_contain_the_parent_of_each_node(model):
     indicator, ends = model.decision_path(X[:50])
     assert indicator.shape == (50, ends[-1])
     assert set(np.unique(indicator.data)) == {1}
@@ -49,11 +49,11 @@ def test_every_node_but_the_root_is_passed_with_its_parent(model):
         passed = indicator[:, start:end].toarray()
         assert passed[:, 0].all()
         np.testing.assert_array_less(passed[:, 1:], passed[:, tree.parent[1:]] + 1)
-        # Rows take different ways, so that this says something.
+        # Rows have different paths, so the check is not vacuous.
         assert len(tree.parent) == 1 or 0 < passed.mean() < 1
 
 
-def test_the_same_for_one_row_many_threads_and_sparse_rows(model):
+def test_paths_do_not_depend_on_rows_threads_and_sparsity(model):
     expected, _ = model.decision_path(X[:40])
     alone = sp.vstack([model.decision_path(row[None])[0] for row in X[:40]])
     sparse, _ = model.set_params(n_jobs=2).decision_path(sp.csr_matrix(X[:40]))
@@ -62,14 +62,14 @@ def test_the_same_for_one_row_many_threads_and_sparse_rows(model):
 
 
 @pytest.mark.parametrize("name", ["lomtree", "filter tree", "random tree"])
-def test_a_tree_predicts_the_label_of_the_leaf_that_a_row_reaches(name):
+def test_a_tree_predicts_the_label_of_the_last_node(name):
     model = TREES[name].fit(X, Y)
     reached = [found[0].item() for found in leaves(model, X)]
     np.testing.assert_array_equal(model.classes_[model.tree_.label[reached]], model.predict(X))
 
 
 @pytest.mark.parametrize("name", ["gamble", "samme"])
-def test_boosted_trees_send_rows_where_features_and_thresholds_say(name):
+def test_paths_of_boosted_trees_follow_features_and_thresholds(name):
     model = TREES[name].fit(X, Y)
     for row, found in zip(X[:100], leaves(model, X[:100]), strict=True):
         for tree, ends in zip(model.trees_, found, strict=True):
@@ -81,7 +81,7 @@ def test_boosted_trees_send_rows_where_features_and_thresholds_say(name):
 
 
 def candidates(tree, node):
-    """Those of a node and of all above it."""
+    """Return the candidates of a node and of all nodes above it."""
     found = set()
     while node >= 0:
         start, end = tree.candidate_starts[node : node + 2]
@@ -104,7 +104,7 @@ def test_a_recall_tree_predicts_a_candidate_of_the_leaves(beam_size):
     assert (max(n_leaves) > 1) == (beam_size > 1)
 
 
-def test_ldsm_scores_labels_of_the_leaves_that_a_row_reaches():
+def test_ldsm_scores_labels_of_the_reached_leaves():
     model = xmtree.LdSMClassifier(
         n_estimators=3, max_nodes=40, scorers="none", keep_statistics=True, random_state=0
     ).fit(X, Y)
@@ -116,13 +116,13 @@ def test_ldsm_scores_labels_of_the_leaves_that_a_row_reaches():
             for end in ends:
                 start, stop = tree.label_starts[end : end + 2]
                 reached |= set(tree.labels[start:stop].tolist())
-        # Labels that are rare in a leaf are left out of its scores.
+        # A leaf has no scores for its rare labels.
         assert set(known[score > 0].tolist()) <= set(model.classes_[list(reached)].tolist())
         n_reached.append(len(reached))
     assert min(n_reached) < 5
 
 
-def test_models_without_nodes_say_so(tmp_path):
+def test_models_without_statistics_are_refused(tmp_path):
     TREES["lomtree"].fit(X, Y).save(tmp_path / "model", compact=True)
     with pytest.raises(AttributeError, match="prediction only"):
         xmtree.load(tmp_path / "model").decision_path(X[:1])
@@ -136,7 +136,7 @@ LABELS = ["fruit", "fruit", "music", "music", "road", "road"] * 40
 
 
 @pytest.mark.parametrize("name", TREES)
-def test_texts_have_the_paths_of_their_rows(name):
+def test_paths_of_texts(name):
     model = TextClassifier(TREES[name], random_state=0).fit(TEXTS, LABELS)
     rows = model._features.transform(["the violin"])
     found = zip(

@@ -22,7 +22,7 @@ def test_every_learner_is_printed():
         assert any(f" {name} " in row for row in rows)
 
 
-def test_boosting_competes_on_tables_alone():
+def test_boosting_competes_only_on_tables():
     competing = {
         (data.name, contender.name)
         for data in demo.DATA_SETS
@@ -32,7 +32,7 @@ def test_boosting_competes_on_tables_alone():
     assert competing == {("letter", "GAMBLE"), ("letter", "SAMME")}
 
 
-def test_size_is_that_of_the_file(tmp_path):
+def test_the_size_equals_that_of_the_file(tmp_path):
     data = demo.DATA_SETS[1]
     parts = data.load(500)
     result = demo.measure(LEARNERS["LOMtree"], data, parts, verbose=0)

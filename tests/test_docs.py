@@ -1,7 +1,8 @@
-"""Every code block of the README and of docs/ runs, and prints what the page says.
+"""Every code block of the README and of docs/ runs and prints what the page says.
 
-The blocks of a page share their names and a folder. ``python`` is executed; of ``console`` the
-lines that begin with ``$ xmtree``. ``output`` is what the block before it prints.
+The blocks of a page share variables and a folder. ``python`` blocks are executed, and lines of
+``console`` blocks that begin with ``$ xmtree``. An ``output`` block holds the output of the block
+before it.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Command lines and docstrings work as shown; blocks of code of pages: test_docs.py."""
+"""Command lines and docstrings work as shown; test_docs.py runs the code blocks of pages."""
 
 import doctest
 import importlib
@@ -17,7 +17,7 @@ README = Path(__file__).parent.parent / "README.md"
 
 
 def test_readme_command_lines(tmp_path, monkeypatch):
-    """Those that do not need a shell."""
+    """Run the command lines that do not need a shell."""
     import cli_files as files
 
     monkeypatch.chdir(tmp_path)
@@ -52,8 +52,8 @@ def test_command_lines_of_the_docs(tmp_path, monkeypatch, capsys):
             assert main(shlex.split(line)) == 0, line
 
 
-def test_figures_of_the_pages_are_those_of_the_benchmarks():
-    """Nobody types them."""
+def test_figures_of_the_pages_come_from_the_benchmarks():
+    """Check that figures are included, not typed."""
     check = [sys.executable, "-m", "harness.pages", "--check"]
     benches = README.parent / "benches"
     done = subprocess.run(check, capture_output=True, text=True, cwd=benches)

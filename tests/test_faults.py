@@ -1,9 +1,8 @@
-"""One allocation, thread, read, write or sync fails, in every scenario.
+"""Failing allocations, threads, reads, writes and syncs, one at a time, in every scenario.
 
-A sample of the calls is made to fail, and every one by ``make check SELECT="fuzz properties"``. The
-shim that makes them fail is a small C library which the loader puts before the C library; see
-``tests/faults``. Where allocations fail the process may abort, as Rust's collections do. Files
-are whole then, too.
+A sample of the calls fails here; ``make check SELECT="fuzz properties"`` tries all of them. The
+calls fail in a small C library that the loader puts before the C library; see ``tests/faults``. If
+an allocation fails, the process may abort, as Rust's collections do. Files are complete even then.
 """
 
 import os
@@ -35,7 +34,7 @@ def shim(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", ["memory", "thread", "read", "write", "sync"])
-def test_whatever_fails_is_an_error_and_files_are_whole(kind, shim):
+def test_failures_raise_errors_and_leave_complete_files(kind, shim):
     path = os.pathsep.join(entry for entry in sys.path if entry)
     done = subprocess.run(
         [sys.executable, FAULTS / "scenarios.py", kind],

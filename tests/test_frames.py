@@ -1,4 +1,4 @@
-"""Label sets as data frames: the names of columns are labels, in any order."""
+"""Label sets as data frames, whose column names are labels in any order."""
 
 import estimators
 import numpy as np
@@ -12,7 +12,7 @@ from xmtree import metrics
 
 X, SETS = estimators.label_sets(n=150)
 DENSE = SETS.toarray()
-# Not in alphabetical order.
+# Labels that are not in alphabetical order.
 NAMES = ["fig", "ash", "elm", "bay", "gum", "oak", "yew", "box"]
 ORDER = [3, 0, 7, 1, 6, 2, 5, 4]
 FRAMES = {
@@ -32,7 +32,7 @@ def small(name):
 
 @pytest.mark.parametrize("name", ["oaa", "ldsm"])
 @pytest.mark.parametrize("kind", FRAMES)
-def test_columns_are_labels_in_their_order(name, kind):
+def test_column_names_are_labels_in_their_order(name, kind):
     model = small(name).fit(X, FRAMES[kind](DENSE, NAMES))
     reference = small(name).fit(X, SETS)
     assert model.classes_.tolist() == NAMES
@@ -50,7 +50,7 @@ def test_columns_are_labels_in_their_order(name, kind):
 
 
 @pytest.mark.parametrize("names", [[7, 5, 6, 0, 1, 2, 3, 4], range(8)])
-def test_columns_may_be_named_by_numbers(names):
+def test_column_names_may_be_numbers(names):
     model = small("oaa").fit(X, frame(DENSE, names))
     assert model.classes_.tolist() == list(names)
     assert model.score(X, frame(DENSE[:, ORDER], np.array(names)[ORDER])) == model.score(X, SETS)
@@ -73,7 +73,7 @@ def test_later_frames_may_have_another_order(tmp_path):
     np.testing.assert_array_equal(trees.predict_topk(X)[1], straight.predict_topk(X)[1])
 
 
-def test_what_does_not_fit_is_refused():
+def test_inconsistent_frames_are_refused():
     model = small("oaa").fit(X, frame(DENSE, NAMES))
     with pytest.raises(ValueError, match="y has no column for the class 'ash'"):
         model.score(X, frame(DENSE, ["ivy" if name == "ash" else name for name in NAMES]))
@@ -107,6 +107,6 @@ def test_measures_match_columns_by_name():
         np.testing.assert_array_equal(counts, metrics.propensities(SETS))
     lists = [np.array(NAMES)[row == 1].tolist() for row in DENSE]
     assert metrics.precision_at_k(lists, scored, 3) == expected
-    # Column numbers are no names.
+    # Column numbers do not count as names.
     codes, _ = small("oaa").fit(X, SETS).predict_topk(X)
     assert metrics.precision_at_k(frame(DENSE, NAMES), codes, 3) == expected

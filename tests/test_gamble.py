@@ -1,4 +1,4 @@
-"""GAMBLE and SAMME: against slow references, and what is particular to them."""
+"""GAMBLE and SAMME: comparison with slow references, categories, missing values, stages."""
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ PAPER = GambleClassifier.PAPER
 
 
 def task(n=60, n_features=3, n_classes=4, seed=0):
-    """Overlapping classes; values have no ties, so neither do splits."""
+    """Return overlapping classes without tied values, so that splits have no ties."""
     random = np.random.default_rng(seed)
     y = np.arange(n) % n_classes
     X = random.normal(size=(n, n_features)) + 1.5 * np.eye(n_classes, n_features)[y]
@@ -41,7 +41,7 @@ def test_the_reference_gives_the_same_committee(general, n_classes, clip, rate):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_samme_is_that_of_scikit_learn(seed):
+def test_samme_equals_scikit_learn(seed):
     X, y = task(n=200, seed=seed)
     model = SAMMEClassifier(n_estimators=20, max_leaves=5, splits="exact").fit(X, y)
     tree = DecisionTreeClassifier(max_leaf_nodes=5, random_state=0)
@@ -63,7 +63,7 @@ def test_a_leaf_sums_to_zero():
 
 
 @pytest.mark.parametrize("settings", [{}, PAPER], ids=["default", "paper"])
-def test_sparse_rows_are_learned_as_they_are(settings):
+def test_sparse_rows_equal_dense_rows(settings):
     random = np.random.default_rng(0)
     y = np.arange(300) % 5
     X = random.poisson(0.15 + (random.random((300, 40)) < 0.1), size=(300, 40)).astype(float)
@@ -76,7 +76,7 @@ def test_sparse_rows_are_learned_as_they_are(settings):
     np.testing.assert_array_equal(dense.predict(X), sparse.predict(sp.csr_array(X)))
 
 
-def test_missing_values_learn_their_side():
+def test_the_side_of_missing_values_is_learned():
     random = np.random.default_rng(0)
     X = random.normal(size=(400, 2))
     X[::4, 0] = np.nan
@@ -90,13 +90,13 @@ def test_missing_values_learn_their_side():
     turned = GambleClassifier(**settings).fit(-X, y)
     assert turned.score(-X, y) == 1
     assert turned.trees_[0].missing_left[0] == 1
-    # Values all to the one side, missing ones to the other.
+    # All values go to one side, missing ones to the other.
     only = GambleClassifier(**settings).fit(X[:, :1], np.isnan(X[:, 0]))
     assert only.score(X[:, :1], np.isnan(X[:, 0])) == 1
     assert only.trees_[0].threshold[0] == np.inf
 
 
-def test_missing_where_none_was_missing():
+def test_missing_values_that_fit_has_not_seen():
     X, y = task()
     model = GambleClassifier(n_estimators=5, random_state=0).fit(X, y)
     X[:, 0] = np.nan
@@ -121,7 +121,7 @@ def test_missing_where_none_was_missing():
         model.predict(X)
 
 
-def test_categories_are_parted_as_sets():
+def test_categories_are_split_as_sets():
     random = np.random.default_rng(0)
     colour = random.integers(0, 8, 400).astype(float)
     y = np.isin(colour, [1, 4, 6]).astype(int)
@@ -133,12 +133,12 @@ def test_categories_are_parted_as_sets():
     tree = model.trees_[0]
     assert tree.feature[0] == 1
     assert np.isnan(tree.threshold[0])
-    # The set is that of the lighter side: what was never seen goes with the other.
+    # The stored set is that of the lighter side; unseen categories go to the other side.
     assert set(tree.categories) == {1, 4, 6}
     assert model.predict([[0.0, 99.0], [0.0, np.nan]]).tolist() == [0, 0]
 
 
-def test_a_missing_category_is_one_of_them():
+def test_a_missing_value_is_a_category():
     colour = np.array([0, 1, 2, np.nan] * 50)
     y = np.isin(colour, [1]) | np.isnan(colour)
     settings = PAPER | {"n_estimators": 1, "max_leaves": 2, "categorical_features": [0]}
@@ -201,7 +201,7 @@ FORMS = {
         (1e-60, np.float64),
     ],
 )
-def test_categories_that_single_precision_lacks(form, value, dtype):
+def test_categories_that_single_precision_cannot_represent(form, value, dtype):
     X = (np.arange(60) % 5).reshape(20, 3).astype(dtype)
     X[7, 2] = value
     y = np.arange(20) % 2
@@ -211,11 +211,11 @@ def test_categories_that_single_precision_lacks(form, value, dtype):
         with pytest.raises(ValueError, match=message):
             learner.fit(form(X), y)
         assert not hasattr(learner, "n_features_in_")
-    # As a number it is rounded.
+    # As a plain number the value is rounded.
     model.set_params(categorical_features=[0, 1]).fit(form(X), y)
 
 
-def test_categories_that_single_precision_has():
+def test_categories_that_single_precision_represents():
     y = np.arange(20) % 2
     for X in (
         np.arange(20.0).reshape(-1, 1) % 4 / 10,
@@ -228,7 +228,7 @@ def test_categories_that_single_precision_has():
         assert model.score(X, y) == 1
 
 
-def test_stages_end_with_the_whole():
+def test_the_last_stage_equals_the_model():
     X, y = task(n_classes=4)
     for cls in (GambleClassifier, SAMMEClassifier):
         model = cls(n_estimators=7, random_state=0).fit(X, y)
@@ -242,8 +242,8 @@ def test_stages_end_with_the_whole():
             np.testing.assert_allclose(stages[-1], whole(X), rtol=1e-5, atol=1e-5)
 
 
-def test_expected_costs_of_probabilities_pay_on_new_rows():
-    """Against ignoring costs, weighting rows by them, and scores as boosting leaves them."""
+def test_expected_costs_from_probabilities_are_lowest():
+    """Compare with ignoring costs, weighting rows by costs, and uncalibrated scores."""
     costs = np.array([[0, 1, 1], [1, 0, 1], [20, 20, 0]])
 
     def overlapping(n, seed):
@@ -285,8 +285,8 @@ def test_early_stopping():
     model = fitted(1000, 20)
     best = model.n_estimators_
     assert len(model.trees_) == best
-    # It is the model that had the lowest error, and there was none lower for 20 rounds; a more
-    # patient one goes on.
+    # The model has the lowest error, which no round improved for 20 rounds. A larger patience goes
+    # on.
     for n, patience in ((best, 10**6), (best + 20, 10**6)):
         np.testing.assert_array_equal(
             fitted(n, patience).decision_function(X), model.decision_function(X)
@@ -294,7 +294,7 @@ def test_early_stopping():
     assert fitted(200, 200).n_estimators_ > best
 
 
-def test_fit_says_what_it_takes():
+def test_the_docstring_of_fit_names_missing_values():
     for cls in (GambleClassifier, SAMMEClassifier):
         assert "missing (NaN)" in cls.fit.__doc__
         assert "label sets" not in cls.fit.__doc__
@@ -324,7 +324,7 @@ def test_weights_count_as_rows():
     )
 
 
-def test_rare_classes_are_never_left_out():
+def test_subsampling_keeps_rare_classes():
     random = np.random.default_rng(0)
     y = np.repeat(np.arange(100), 2)
     X = random.normal(size=(100, 8)).repeat(2, axis=0) + 0.01 * random.normal(size=(200, 8))
@@ -341,8 +341,8 @@ def test_a_thousand_rounds_and_many_classes():
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1, rtol=1e-5)
 
 
-def test_spheres():
-    """The paper's example, K = 5: ahead of SAMME by a good deal."""
+def test_gamble_beats_samme_on_spheres():
+    """Check that GAMBLE beats SAMME by far on the paper's example, K = 5."""
     random = np.random.default_rng(0)
     X = random.normal(size=(5000, 10))
     radius = np.sum(X**2, axis=1)

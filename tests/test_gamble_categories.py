@@ -1,4 +1,4 @@
-"""Names of categories in data frames: ``categorical_features="from_dtype"`` and by name."""
+"""Category names in data frames, with ``categorical_features="from_dtype"`` or column names."""
 
 import pickle
 
@@ -43,7 +43,7 @@ FRAMES = {
 @pytest.mark.parametrize(("frame", "dtype"), FRAMES.values(), ids=FRAMES)
 def test_names_are_numbered(frame, dtype, cls, tmp_path):
     size, colour, y = table()
-    # black, blue, green, grey, red: numbers in the order of the names.
+    # black, blue, green, grey, red: numbered in the order of the names.
     numbers = np.array([4, 2, 1, 3, 0])[colour]
     settings = {"n_estimators": 5, "random_state": 0}
     plain = cls(categorical_features=[1], **settings).fit(np.column_stack([size, numbers]), y)
@@ -55,7 +55,7 @@ def test_names_are_numbered(frame, dtype, cls, tmp_path):
         assert model._model.to_bytes() == plain._model.to_bytes()
     model.save(tmp_path / "model")
     for again in (model, xmtree.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
-        # In a frame whose categories have other numbers, and are not all there.
+        # A frame whose categories have other numbers and are incomplete.
         few = frame(size[colour == 3], colour[colour == 3], dtype)
         np.testing.assert_array_equal(again.predict(few), y[colour == 3])
         np.testing.assert_array_equal(
@@ -64,7 +64,7 @@ def test_names_are_numbered(frame, dtype, cls, tmp_path):
         )
 
 
-def test_names_that_were_not_seen_go_to_the_heavier_side():
+def test_unseen_names_go_to_the_heavier_side():
     colour = np.array([0, 0, 0, 1, 2] * 20)
     frame = pandas_frame(np.zeros(100), colour)[["colour"]]
     model = GambleClassifier(
@@ -95,7 +95,7 @@ def test_numbers_as_categories_stay_numbers():
     X = np.column_stack([size, 10 * colour])
     other = GambleClassifier(n_estimators=3, categorical_features=[1], random_state=0).fit(X, y)
     assert model.fit(frame, y)._model.to_bytes() == other._model.to_bytes()
-    # A column of strings or booleans is none unless it is named.
+    # A column of strings or booleans is categorical only if it is named.
     plain = pd.DataFrame({"size": size, "large": size > 0})
     assert model.fit(plain, y)._model.params["categorical_features"] == []
 

@@ -1,4 +1,4 @@
-"""Rounds of boosting: validation rows of one's own, and ``warm_start``."""
+"""Rounds of boosting: a validation set given by the user, and ``warm_start``."""
 
 import pickle
 
@@ -15,7 +15,7 @@ from xmtree import GambleClassifier, SAMMEClassifier
 
 
 def task(n, seed, names="abcd"):
-    """Overlapping classes."""
+    """Return overlapping classes."""
     random = np.random.default_rng(seed)
     y = np.arange(n) % len(names)
     X = random.normal(size=(n, 3)) + np.eye(len(names), 3)[y]
@@ -31,7 +31,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize("cls", [GambleClassifier, SAMMEClassifier])
-def test_early_stopping_by_rows_of_ones_own(cls, form):
+def test_early_stopping_on_a_given_validation_set(cls, form):
     (X, y), (X_val, y_val) = task(200, 0), task(100, 1)
     weights = np.random.default_rng(2).integers(0, 3, 100)
     settings = {"n_estimators": 40, "random_state": 0}
@@ -41,11 +41,11 @@ def test_early_stopping_by_rows_of_ones_own(cls, form):
     assert 1 < best < 40
     model = cls(early_stopping=True, **settings)
     model.fit(form(X), y, X_val=form(X_val), y_val=y_val, sample_weight_val=weights)
-    # The rounds are those of a fit without early stopping: no row was held out.
+    # The rounds equal those of a fit without early stopping, as no row was held out.
     assert model.n_estimators_ == best
     expected = cls(**settings | {"n_estimators": best}).fit(X, y)
     np.testing.assert_array_equal(model.decision_function(form(X)), expected.decision_function(X))
-    # A weight of its class counts as one of the row.
+    # The weight of a class counts as a weight of its rows.
     by_class = dict(zip("abcd", (1, 2, 3, 4), strict=True))
     weights_val = np.array([by_class[label] for label in y_val])
     weights = np.array([by_class[label] for label in y])
@@ -55,7 +55,7 @@ def test_early_stopping_by_rows_of_ones_own(cls, form):
     assert model._model.to_bytes() == other._model.to_bytes()
 
 
-def test_validation_rows_within_a_pipeline():
+def test_a_validation_set_within_a_pipeline():
     (X, y), (X_val, y_val) = task(200, 0), task(100, 1)
     model = GambleClassifier(n_estimators=30, early_stopping=True, random_state=0)
     pipe = make_pipeline(StandardScaler(), model)
@@ -67,7 +67,7 @@ def test_validation_rows_within_a_pipeline():
         gambleclassifier__y_val=y_val,
     )
     assert 1 <= model.n_estimators_ < 30
-    # As with HistGradientBoosting, a pipeline can transform them as it does X.
+    # As for HistGradientBoosting, a pipeline can transform them like X.
     with sklearn.config_context(enable_metadata_routing=True):
         routed = clone(model).set_fit_request(X_val=True, y_val=True)
         routed = make_pipeline(StandardScaler(), routed, transform_input=["X_val"])
@@ -75,7 +75,7 @@ def test_validation_rows_within_a_pipeline():
     assert routed[-1]._model.to_bytes() == model._model.to_bytes()
 
 
-def test_validation_rows_that_cannot_be_used():
+def test_invalid_validation_sets_are_refused():
     (X, y), (X_val, y_val) = task(60, 0), task(20, 1)
     model = GambleClassifier(n_estimators=3, early_stopping=True, random_state=0)
     for arguments, message in [
@@ -111,7 +111,7 @@ SETTINGS = {
 
 @pytest.mark.parametrize(("cls", "settings"), SETTINGS.values(), ids=SETTINGS)
 @pytest.mark.parametrize("way", ["memory", "file", "pickle"])
-def test_added_rounds_are_those_of_one_fit(cls, settings, way, tmp_path):
+def test_added_rounds_equal_those_of_one_fit(cls, settings, way, tmp_path):
     X, y = task(150, 0)
     X[::9, 1] = np.nan
     weights = 1 + np.arange(150) % 3
@@ -128,7 +128,7 @@ def test_added_rounds_are_those_of_one_fit(cls, settings, way, tmp_path):
     np.testing.assert_array_equal(model.predict_proba(X), at_once.predict_proba(X))
 
 
-def test_a_generator_gives_the_first_seed_alone():
+def test_a_generator_gives_only_the_first_seed():
     X, y = task(100, 0)
     for state in (None, np.random.RandomState(0)):
         model = GambleClassifier(n_estimators=5, warm_start=True, random_state=state).fit(X, y)
@@ -139,7 +139,7 @@ def test_a_generator_gives_the_first_seed_alone():
         assert model._model.to_bytes() == other._model.to_bytes()
 
 
-def test_added_rounds_learn_other_rows():
+def test_rounds_may_be_added_on_other_rows():
     (X, y), (more, y_more) = task(40, 0), task(400, 1)
     model = GambleClassifier(n_estimators=10, warm_start=True, random_state=0).fit(X, y)
     before, trees = model.score(more, y_more), model.trees_
@@ -149,7 +149,7 @@ def test_added_rounds_learn_other_rows():
         np.testing.assert_array_equal(old.votes, new.votes)
 
 
-def test_categories_that_later_rows_have():
+def test_added_rounds_may_have_new_categories():
     frame = pd.DataFrame({"name": pd.Series(["a", "b", "c"] * 30, dtype="category")})
     y = np.arange(90) % 3
     settings = {"categorical_features": "from_dtype", "random_state": 0, "warm_start": True}
@@ -160,7 +160,7 @@ def test_categories_that_later_rows_have():
     assert model._category_names == {0: ["a", "b", "c", "z"]}
 
 
-def test_models_that_no_rounds_can_be_added_to():
+def test_changed_models_refuse_added_rounds():
     X, y = task(60, 0)
     model = GambleClassifier(n_estimators=5, warm_start=True, random_state=0).fit(X, y)
     before = model._model.to_bytes()
@@ -188,6 +188,6 @@ def test_models_that_no_rounds_can_be_added_to():
     with pytest.raises(ValueError, match="X has 2 features"):
         model.fit(X[:, :2], y)
     assert model._model.to_bytes() == before
-    # Without warm_start all is learned anew.
+    # Without warm_start, fit trains from scratch.
     model.set_params(warm_start=False, max_leaves=3).fit(X[:, :2], y)
     assert model.n_features_in_ == 2

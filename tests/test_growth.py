@@ -1,4 +1,4 @@
-"""``partial_fit(classes="grow")``: labels that a model did not know."""
+"""``partial_fit(classes="grow")``: labels that are new to a model."""
 
 import copy
 import pickle
@@ -18,13 +18,13 @@ from xmtree._one_row import class_labels
 from xmtree.datasets import make_xmc
 
 GROWING = ["oaa", "lomtree", "recall-tree"]
-#: The order in which labels come is not that of the alphabet.
+#: Labels in the order of their arrival, which is not alphabetical.
 NAMES = np.array([f"{chr(97 + at * 11 % 26)}{at}" for at in range(26)])
 STARTS = range(0, 1300, 50)
 
 
 def stream(n=1300, seed=0):
-    """Rows of 26 labels, one more with every 50 rows."""
+    """Return rows of 26 labels, with one more label every 50 rows."""
     random = np.random.default_rng(seed)
     centres = random.normal(size=(26, 12)) * 3
     y = np.minimum(random.integers(0, 26, n), np.arange(n) // 50)
@@ -56,7 +56,7 @@ def state(model):
 
 
 @pytest.mark.parametrize("name", GROWING)
-def test_labels_are_learned_when_they_come(name):
+def test_new_labels_are_learned(name):
     model = estimators.ALL[name]()
     for start in STARTS:
         part = slice(start, start + 50)
@@ -82,7 +82,7 @@ def test_labels_are_learned_when_they_come(name):
 
 @pytest.mark.parametrize("name", GROWING)
 @pytest.mark.parametrize("how", ["file", "pickle", "threads"])
-def test_a_grown_model_goes_on_as_if_it_had_not_been_stored(name, how, tmp_path):
+def test_a_grown_model_continues_after_storing(name, how, tmp_path):
     def between(model):
         if how == "file":
             model.save(tmp_path / "model")
@@ -104,8 +104,8 @@ def test_a_grown_model_goes_on_as_if_it_had_not_been_stored(name, how, tmp_path)
         ("recall-tree", {"max_candidates": 6, "max_depth": 4}),
     ],
 )
-def test_what_does_not_depend_on_their_number_does_not_depend_on_when_labels_come(name, params):
-    """Numbers in the order in which they come are sorted: the same model to the bit."""
+def test_the_model_does_not_depend_on_the_arrival_of_labels(name, params):
+    """Compare bit for bit; numbers that arrive in increasing order are sorted."""
     params = {**params, "calibrate": False}
     model, fixed = grown(name, Y, **params), known(name, range(26), Y, **params)
     np.testing.assert_array_equal(model.classes_, np.arange(26))
@@ -159,7 +159,7 @@ def test_a_batch_that_fails_adds_no_label(name):
     assert state(model) == before
 
 
-def test_a_stop_leaves_labels_and_model_in_step(monkeypatch):
+def test_an_interruption_leaves_labels_and_model_consistent(monkeypatch):
     model = grown("oaa")
 
     def stopped(*arguments, **more):
@@ -182,14 +182,14 @@ def test_a_stop_leaves_labels_and_model_in_step(monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["filter-tree", "random-tree"])
-def test_trees_over_a_fixed_set_of_labels_refuse(name):
+def test_trees_over_a_fixed_set_of_labels_refuse_to_grow(name):
     with pytest.raises(
         ValueError, match=r'classes="grow" is not allowed for \w+TreeClassifier, whose tree'
     ):
         estimators.ALL[name]().partial_fit(X, Y, classes="grow")
 
 
-def test_models_that_cannot_learn_on_refuse(tmp_path):
+def test_models_that_cannot_be_trained_further_refuse(tmp_path):
     model = grown("oaa")
     model.save(tmp_path / "compact", compact=True)
     with pytest.raises(ValueError, match="compact=True"):
@@ -205,7 +205,7 @@ def test_models_that_cannot_learn_on_refuse(tmp_path):
 
 
 @pytest.mark.parametrize("name", GROWING)
-def test_growing_goes_on_after_fit_and_beside_other_calls(name):
+def test_growing_after_fit_and_between_other_calls(name):
     early = Y < 10
     model = estimators.ALL[name]().fit(X[early], NAMES[Y[early]])
     first = model.classes_
@@ -215,7 +215,7 @@ def test_growing_goes_on_after_fit_and_beside_other_calls(name):
     np.testing.assert_array_equal(model.classes_[:10], first)
     np.testing.assert_array_equal(model.classes_[10:], np.sort(NAMES[10:]))
     assert model.score(X, NAMES[Y]) > 0.9
-    # The labels in any order are those of the model.
+    # The order of the classes argument does not matter.
     model.partial_fit(X[:50], NAMES[Y[:50]], classes=NAMES)
     with pytest.raises(ValueError, match="must be those of fit or of the first partial_fit"):
         model.partial_fit(X[:50], NAMES[Y[:50]], classes=NAMES[:25])
@@ -244,7 +244,7 @@ def test_types_of_labels(first, then, expected):
     assert model.score(X[:2], then) >= 0
 
 
-def test_the_order_of_labels_is_kept_up():
+def test_the_sorting_order_is_updated():
     model = grown("lomtree")
     labels, _, order = model._labels
     assert labels is model.classes_
@@ -257,7 +257,7 @@ def test_the_order_of_labels_is_kept_up():
 
 
 def run(*works):
-    """Runs each of ``works`` in a thread of its own; errors are raised here."""
+    """Run each of ``works`` in its own thread, and raise their errors here."""
     with ThreadPoolExecutor(len(works)) as pool:
         for future in [pool.submit(work) for work in works]:
             future.result()
@@ -272,7 +272,7 @@ def learn_alone(model, labels):
 
 
 @pytest.mark.parametrize("name", GROWING)
-def test_what_is_read_while_labels_come_fits_together(name, tmp_path):
+def test_concurrent_reads_are_consistent(name, tmp_path):
     model = estimators.ALL[name]()
     learn_alone(model, range(3))
 
@@ -302,18 +302,18 @@ def test_what_is_read_while_labels_come_fits_together(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", GROWING)
-def test_threads_that_learn_wait_for_each_other(name):
+def test_training_threads_wait_for_each_other(name):
     for _ in range(3):
         model = estimators.ALL[name]()
         run(*(partial(learn_alone, model, range(t, 120, 3)) for t in range(3)))
         assert sorted(model.classes_.tolist()) == list(range(120))
         assert model.n_examples_seen_ == 8 * 120
-        # Rows of one label were not learned as another's.
+        # No row was learned with the label of another.
         counts = np.bincount(model.predict(ONE_HOT), minlength=120)
         assert name != "oaa" or (counts == 1).all()
 
 
-def test_fit_changes_all_in_one_step(monkeypatch):
+def test_fit_changes_everything_in_one_step(monkeypatch):
     model = estimators.ALL["lomtree"]().fit(X, NAMES[Y])
     before, learn = model.predict(X), type(model)._train
 
@@ -328,7 +328,7 @@ def test_fit_changes_all_in_one_step(monkeypatch):
     assert model.classes_.dtype.kind == "i"
 
 
-def test_who_was_interrupted_lets_others_learn(monkeypatch):
+def test_an_interrupted_thread_releases_the_lock(monkeypatch):
     model = grown("oaa")
     learn = type(model)._train
 
@@ -350,7 +350,7 @@ def test_an_unknown_class_number_has_no_label():
     assert class_labels(np.full(20, -1), np.array(["a", "b"])).tolist() == ["a"] * 20
 
 
-def test_class_weights_may_name_labels_to_come():
+def test_class_weight_may_contain_later_labels():
     weights = {name: 1 + at % 3 for at, name in enumerate(NAMES)}
     model = grown("oaa", class_weight=weights, calibrate=False)
     straight = grown("oaa", Y, calibrate=False)
@@ -359,7 +359,7 @@ def test_class_weights_may_name_labels_to_come():
     for start in STARTS:
         part = slice(start, start + 50)
         reference.partial_fit(X[part], Y[part], "grow", 1.0 + Y[part] % 3)
-    order = np.argsort(np.argsort(NAMES))  # within one batch labels are sorted
+    order = np.argsort(np.argsort(NAMES))  # labels of a batch are sorted
     assert len(order) == 26
     np.testing.assert_allclose(
         np.sort(model.decision_function(X), axis=1),
@@ -387,7 +387,7 @@ def test_label_sets_as_lists():
     assert model._calibration.n_examples > 0
 
 
-def test_indicators_add_labels_by_name_alone():
+def test_indicators_add_labels_only_by_name():
     frame = pd.get_dummies(pd.Series(NAMES[Y]), dtype=int)
     model = xmtree.OAAClassifier(random_state=0)
     for start in STARTS:
@@ -413,7 +413,7 @@ def test_indicators_add_labels_by_name_alone():
 
 @pytest.mark.parametrize("sets", [False, True])
 def test_rows_of_new_labels_do_not_calibrate(sets):
-    """A batch of which half has new labels calibrates as the other half does."""
+    """Compare a batch that is half new labels with the half of known labels."""
     y = SETS if sets else NAMES[Y]
     old = np.random.default_rng(1).permutation(np.flatnonzero(Y < 8))
     start = [y[at] for at in old[:200]]
@@ -442,7 +442,7 @@ def test_texts():
     assert list(model.classes_) != sorted(model.classes_)
 
 
-def test_labels_that_came_out_of_order_are_found_everywhere():
+def test_unsorted_labels_are_found_everywhere():
     numbers = np.random.default_rng(4).permutation(100)[:26][Y]
     model = grown("recall-tree", numbers)
     assert np.any(np.diff(model.classes_) < 0)
@@ -456,7 +456,7 @@ def test_labels_that_came_out_of_order_are_found_everywhere():
     assert metrics.calibration_error(numbers, ranking[:, 0], probabilities) < 0.2
 
 
-def test_a_recall_tree_recovers_from_labels_that_came_late():
+def test_a_recall_tree_recovers_from_late_labels():
     n_labels, n_test = 300, 1000
     X, y = make_xmc(12_000 + n_test, 1024, n_labels, nnz=20, exponent=0, random_state=2)
     random = np.random.default_rng(2)

@@ -1,4 +1,4 @@
-"""Input that lies about its size, files made to do harm, machines that refuse: errors, not ruin."""
+"""Input with false sizes, malicious files and failing machines cause errors, not crashes."""
 
 import errno
 import gzip
@@ -23,7 +23,7 @@ X, Y = estimators.sparse()
 
 
 def in_process(code, *arguments, megabytes=None, **environment):
-    """Runs ``code`` with Python, in so many megabytes of address space."""
+    """Run ``code`` in a Python process with limited address space, in megabytes."""
     limit = ""
     if megabytes is not None:
         limit = (
@@ -36,7 +36,7 @@ def in_process(code, *arguments, megabytes=None, **environment):
     )
 
 
-# Files that say what is not so.
+# Files with false metadata.
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_metadata_is_checked(changes, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["decay", "loss"])
-def test_what_learning_began_with_is_all_there(name, tmp_path):
+def test_parameters_of_the_start_must_be_complete(name, tmp_path):
     path = tmp_path / "model"
     xmtree.LOMTreeClassifier(random_state=0).fit(X, Y).save(path)
     more = json.loads(_core.EstimatorFile(path, False).meta)["more"]
@@ -95,7 +95,7 @@ def test_equal_labels_are_refused(tmp_path):
 
 
 def gamble_file(change):
-    """A boosted model in whose core ``change(head, arrays)`` has changed something."""
+    """Write a boosted model with the core changed by ``change(head, arrays)``."""
     rows = np.random.default_rng(0).normal(size=(200, 4)).round(1)
     rows[:, 0] = np.arange(200) % 3
     model = xmtree.GambleClassifier(n_estimators=3, categorical_features=[0], random_state=0)
@@ -114,7 +114,7 @@ def test_a_leaf_with_a_set_of_categories_is_refused():
         gamble_file(change)
 
 
-def test_a_number_of_features_that_no_array_counts_takes_no_memory(tmp_path):
+def test_a_huge_number_of_features_takes_no_memory(tmp_path):
     def change(head, arrays):
         head["meta"]["n_features"] = 10**9
 
@@ -126,14 +126,14 @@ def test_a_number_of_features_that_no_array_counts_takes_no_memory(tmp_path):
         xmtree.load(tmp_path / "model")
 
 
-def test_threads_are_those_of_the_machine(tmp_path):
+def test_n_jobs_is_not_stored(tmp_path):
     model = xmtree.LdSMClassifier(n_estimators=2, max_nodes=20, n_jobs=10**9, random_state=0)
     model.fit(X, Y)
     model.save(tmp_path / "model")
     again = xmtree.load(tmp_path / "model")
     assert again.n_jobs is None
     estimators.same_predictions(again, model, X)
-    # Files from before have one.
+    # Older files contain n_jobs.
     for n_jobs in (2**31, 1e308, "many"):
         meta = json.loads(_core.EstimatorFile(tmp_path / "model", False).meta)
         rewritten(tmp_path / "model", params={**meta["params"], "n_jobs": n_jobs})
@@ -144,7 +144,7 @@ def test_threads_are_those_of_the_machine(tmp_path):
 
 
 @pytest.mark.parametrize("more", [[], ["--passes", 1], ["--passes", 1, "--labels", "sets"]])
-def test_labels_of_a_header_that_do_not_occur_take_no_memory(more, tmp_path, capsys):
+def test_labels_that_only_a_header_announces_take_no_memory(more, tmp_path, capsys):
     data = tmp_path / "data.txt"
     data.write_text("3 10 2000000000\n0 0:1\n7 1:1\n1999999999 2:1\n")
     options = ["fit", data, "--learner", "oaa", *more, "-o", tmp_path / "model"]
@@ -153,7 +153,7 @@ def test_labels_of_a_header_that_do_not_occur_take_no_memory(more, tmp_path, cap
     capsys.readouterr()
 
 
-def test_a_stream_from_stdin_believes_no_huge_header(tmp_path):
+def test_a_huge_header_on_stdin_is_refused(tmp_path):
     command = [sys.executable, "-m", "xmtree", "fit", "-", "--format", "xmc", "--learner", "oaa"]
     command += ["-o", str(tmp_path / "model")]
     text = "2 10 200000000\n0 0:1\n1 1:1\n"
@@ -162,7 +162,7 @@ def test_a_stream_from_stdin_believes_no_huge_header(tmp_path):
     assert "200000000" in done.stderr
 
 
-def test_rows_of_a_header_that_cannot_be_are_refused_at_once(tmp_path):
+def test_an_impossible_number_of_rows_in_a_header_is_refused(tmp_path):
     path = tmp_path / "rows.gz"
     with gzip.open(path, "wb") as file:
         file.write(b"1000000000000000000 10 10\n" + b"\n" * (1 << 20))
@@ -170,7 +170,7 @@ def test_rows_of_a_header_that_cannot_be_are_refused_at_once(tmp_path):
         load_xmc(path)
 
 
-# Machines that refuse.
+# Failing machines.
 
 
 THREADLESS = """
@@ -193,10 +193,10 @@ for name, call in calls.items():
 """
 
 
-def test_no_thread_can_be_started(tmp_path):
+def test_a_machine_without_free_threads(tmp_path):
     xmtree.OAAClassifier(random_state=0).fit(X, Y).save(tmp_path / "sound")
     (tmp_path / "rows").write_text("1 0:1\n2 1:1\n")
-    # No stack of this size can be had.
+    # A stack of this size cannot be allocated.
     done = in_process(THREADLESS, tmp_path, RUST_MIN_STACK=str(1 << 46))
     assert done.returncode == 0, done.stderr
     found = dict(line.split() for line in done.stdout.splitlines())
@@ -219,7 +219,7 @@ except MemoryError as error:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits address space")
-def test_readers_report_that_memory_is_short(tmp_path):
+def test_readers_report_a_lack_of_memory(tmp_path):
     path = tmp_path / "rows.gz"
     with gzip.open(path, "wb", compresslevel=1) as file:
         for _ in range(16):
@@ -229,7 +229,7 @@ def test_readers_report_that_memory_is_short(tmp_path):
     assert "no memory" in done.stdout
 
 
-def test_a_killed_process_leaves_nothing_behind(tmp_path):
+def test_a_killed_process_leaves_no_files(tmp_path):
     model = xmtree.OAAClassifier(random_state=0).fit(np.eye(300), np.arange(300))
     model.save(tmp_path / "model")
     code = (
@@ -244,7 +244,7 @@ def test_a_killed_process_leaves_nothing_behind(tmp_path):
             process.kill()
     estimators.same_predictions(xmtree.load(tmp_path / "model"), model, np.eye(300))
     left = [name for name in os.listdir(tmp_path) if name != "model"]
-    # A process that is killed between linking and renaming leaves one file.
+    # A process killed between linking and renaming leaves one file.
     assert len(left) <= 3
 
 
@@ -270,12 +270,12 @@ print(selection.checked(sp.csr_matrix(rows, (60, 300_000_000)), False).shape)
 @pytest.mark.skipif(sys.platform != "linux", reason="address space is limited on Linux alone")
 @pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="AddressSanitizer reserves terabytes")
 def test_a_wide_pool_stays_sparse():
-    # Two dense rows and what is made of them would take 6 GB.
+    # Two dense rows and their copies would take 6 GB.
     done = in_process(WIDE, megabytes=3000)
     assert done.stdout == "(60, 300000000)\n", done.stderr
 
 
-# What is shown.
+# Output.
 
 
 def test_control_characters_are_shown_as_text(tmp_path, capsys):

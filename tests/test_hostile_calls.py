@@ -1,4 +1,4 @@
-"""Every public call with arguments that make no sense: an error of few kinds, and never a panic."""
+"""Every public call with nonsensical arguments raises one of few errors, and never panics."""
 
 import inspect
 import random
@@ -71,7 +71,7 @@ HOSTILE = [
 
 
 def calls():
-    """Public functions and classes, by name."""
+    """Return public functions and classes by name."""
     public = {name: getattr(xmtree, name) for name in xmtree.__all__}
     for module in (metrics, datasets):
         prefix = module.__name__.rpartition(".")[2]
@@ -92,7 +92,7 @@ def methods(model):
 
 
 def attack(call, seed, n=60):
-    """Calls it again and again with nonsense."""
+    """Call the function repeatedly with nonsense."""
     source = random.Random(seed)
     try:
         parameters = [
@@ -120,7 +120,7 @@ def attack(call, seed, n=60):
         except ALLOWED:
             pass
         except BaseException as error:
-            # Types alone: scipy writes beyond its arrays where it shows a damaged matrix.
+            # Show only types, as scipy writes beyond its arrays when it prints a damaged matrix.
             shown = {name: type(value).__name__ for name, value in given.items()}
             raise AssertionError(
                 f"{type(error).__name__}: {error}, from {getattr(call, '__qualname__', call)} of "
@@ -130,7 +130,7 @@ def attack(call, seed, n=60):
 
 @pytest.mark.parametrize("damaged", [broken, backwards, by_column, by_value], ids="abcd")
 def test_damaged_sparse_matrices_are_refused(damaged, tmp_path):
-    """scipy writes beyond the arrays of most of them."""
+    """Pass matrices for most of which scipy would write beyond their arrays."""
     with pytest.raises(ValueError, match=r"damaged|outside|indptr|row"):
         xmtree.OAAClassifier().fit(damaged, [0, 1, 0])
     with pytest.raises(ValueError, match=r"y is a damaged sparse matrix|outside"):

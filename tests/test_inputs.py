@@ -1,4 +1,4 @@
-"""X in any form gives one model; what cannot be used is refused and changes nothing."""
+"""X of any form gives the same model; invalid input is refused and changes nothing."""
 
 import copy
 
@@ -56,7 +56,7 @@ def test_frames_and_their_names(name, frame):
 
 
 def unsorted_and_repeated():
-    """X_SPARSE with every row's entries reversed and its first value in two halves."""
+    """Return X_SPARSE with each row reversed and its first value split into two halves."""
     X = sp.csr_matrix(X_SPARSE)
     indices, data, starts = [], [], [0]
     for row in range(X.shape[0]):
@@ -70,7 +70,7 @@ def unsorted_and_repeated():
 
 
 @pytest.mark.parametrize("name", ["oaa", "lomtree", "recall-tree", "filter-tree", "gamble"])
-def test_unsorted_and_repeated_indices_are_mended_on_a_copy(name):
+def test_unsorted_and_repeated_indices_are_fixed_on_a_copy(name):
     X = unsorted_and_repeated()
     before = X.indices.copy()
     model = estimators.ALL[name]().fit(X, Y_SPARSE)
@@ -198,7 +198,7 @@ BAD_PARAMETERS = [
     ("gamble", "categorical_features", [0.5]),
     ("gamble", "patience", 0),
     ("samme", "validation_fraction", 0.0),
-    # Beyond the number types of the core.
+    # Numbers outside the range of the core's types.
     ("oaa", "learning_rate", 1e308),
     ("oaa", "n_negatives", 2**32),
     ("oaa", "n_passes", 2**32),
@@ -216,13 +216,13 @@ def test_bad_parameters_are_named(name, parameter, value):
         estimators.ALL[name](**{parameter: value}).fit(X_DENSE, Y_DENSE)
 
 
-def test_parameters_that_do_not_go_together_are_refused():
+def test_incompatible_parameters_are_refused():
     with pytest.raises(ValueError, match="optimizer"):
         xmtree.OAAClassifier(loss="softmax", optimizer="nag").fit(X_DENSE, Y_DENSE)
 
 
 @pytest.mark.parametrize("name", list(estimators.ALL))
-def test_before_anything_was_learned(name, tmp_path):
+def test_untrained_estimators_are_refused(name, tmp_path):
     model = estimators.ALL[name]()
     calls = [
         lambda: model.predict(X_DENSE),
@@ -243,7 +243,7 @@ def test_bad_k_is_refused(k):
         model.predict_topk(X_DENSE, k)
 
 
-def test_answers_that_would_not_fit_in_memory_are_refused(monkeypatch):
+def test_results_that_would_not_fit_in_memory_are_refused(monkeypatch):
     X, Y = estimators.label_sets()
     sets = xmtree.OAAClassifier(random_state=0).fit(X, Y.toarray())
     oaa = xmtree.OAAClassifier(loss="logistic", random_state=0).fit(X_DENSE, Y_DENSE)
@@ -300,7 +300,7 @@ def test_trees_as_read_only_arrays(name):
     for node in range(1, n):
         assert node in tree.children[tree.parent[node]]
         assert tree.depth[node] == tree.depth[tree.parent[node]] + 1
-    if name not in estimators.RECALL_TREES:  # where a child that nobody came to is none
+    if name not in estimators.RECALL_TREES:  # a child that no example has reached is omitted
         leaves = np.all(tree.children < 0, axis=1)
         assert leaves.sum() == (~leaves).sum() + 1
 
@@ -314,7 +314,7 @@ def test_several_trees():
 
 @pytest.mark.parametrize("name", list(estimators.ALL))
 def test_a_prediction_depends_neither_on_other_rows_nor_on_threads(name):
-    # Rows of any density side by side: they are stored and multiplied in several ways.
+    # Rows of different density are stored and multiplied in different ways.
     random = np.random.default_rng(0)
     X = np.vstack([X_SPARSE.toarray(), random.random((300, X_SPARSE.shape[1])) ** 2])
     X[300:][random.random(X[300:].shape) < random.random((300, 1))] = 0
@@ -333,7 +333,7 @@ def test_a_prediction_depends_neither_on_other_rows_nor_on_threads(name):
 
 
 @pytest.mark.parametrize("name", list(estimators.ALL))
-def test_rows_of_weight_zero_are_as_good_as_not_there(name):
+def test_rows_of_weight_0_have_no_effect(name):
     more = np.vstack([X_DENSE, X_DENSE[:60] * 100])
     weights = np.concatenate([np.ones(240), np.zeros(60)])
     model = estimators.ALL[name](scaling="standard")
@@ -349,7 +349,7 @@ def test_no_labels_are_refused(name):
 
 
 @pytest.mark.parametrize("name", list(estimators.ALL))
-def test_more_columns_than_there_is_memory_for_are_refused(name):
+def test_columns_beyond_the_memory_are_refused(name):
     few = np.arange(4, dtype=np.int64)
     starts = np.arange(5, dtype=np.int64)
     X = sp.csr_matrix((np.ones(4, np.float32), few, starts), shape=(4, 2**32 - 2))
@@ -371,7 +371,7 @@ def test_shares_are_at_most_one(name):
 
 
 def test_arrays_that_need_no_conversion_are_not_validated_twice(monkeypatch):
-    """What scikit-learn would return as it is goes to the core at once, and nothing else does."""
+    """Check that exactly the arrays that scikit-learn would return unchanged skip validation."""
     calls = []
     slow = _validation.validate_data
     monkeypatch.setattr(

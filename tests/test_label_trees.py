@@ -1,4 +1,4 @@
-"""Filter tree and random tree: against the slow reference, and what each promises."""
+"""Filter tree and random tree: comparison with the slow reference, and documented properties."""
 
 import json
 import math
@@ -36,7 +36,7 @@ def new_tree(policy, loss, n_classes):
 @pytest.mark.parametrize("loss", ["quantile", "hinge"])
 @pytest.mark.parametrize("n_classes", [1, 2, 3, 7, 16, 21])
 @pytest.mark.parametrize("policy", BOTH)
-def test_every_answer_and_match_agrees(policy, n_classes, loss):
+def test_every_prediction_and_match_agrees(policy, n_classes, loss):
     rows, labels = stream(n_classes, 500, n_classes)
     weights = np.tile([1, 1, 2, 0.5, 0], 100)
     fast = new_tree(policy, loss, n_classes)
@@ -75,7 +75,7 @@ def labels_below(tree, node):
 
 
 @pytest.mark.parametrize("policy", BOTH)
-def test_progressive_answers_are_those_before(policy):
+def test_progressive_predictions_precede_learning(policy):
     rows, labels = stream(5, 300, 9)
     whole = new_tree(policy, "hinge", 9)
     slow = FixedTree(range(9), N_FEATURES, policy, "hinge")
@@ -159,12 +159,12 @@ def test_a_filter_tree_trains_only_while_the_label_wins():
 
 
 def tree_of_a_million():
-    """Few examples, many labels: nearly all routers know nothing."""
+    """Return a tree of few examples and many labels, with nearly all routers untrained."""
     model = RandomTreeClassifier(random_state=0)
     return model.partial_fit(X, Y, classes=np.arange(1_000_000))
 
 
-def test_the_cost_of_the_best_labels_does_not_follow_the_number_of_classes():
+def test_the_cost_of_topk_does_not_grow_with_the_classes():
     model = tree_of_a_million()
     labels, scores = model.predict_topk(X, 5)
     np.testing.assert_array_equal(labels[:, 0], model.predict(X))
@@ -174,7 +174,7 @@ def test_the_cost_of_the_best_labels_does_not_follow_the_number_of_classes():
 
 
 @pytest.mark.parametrize("name", ["filter-tree", "random-tree"])
-def test_the_first_of_the_best_is_the_prediction(name):
+def test_the_first_of_topk_is_the_prediction(name):
     model = estimators.ALL[name](n_passes=1).fit(X[:100], Y[:100])
     first, score = model.predict_topk(X, 1)
     np.testing.assert_array_equal(first[:, 0], model.predict(X))
@@ -188,7 +188,7 @@ def test_the_first_of_the_best_is_the_prediction(name):
     assert not hasattr(model, "decision_function")
 
 
-def test_more_classes_than_there_is_memory_for_are_refused():
+def test_classes_beyond_the_memory_are_refused():
     rows, labels = np.ones((1, 2), np.float32), np.zeros(1, np.uint32)
     with pytest.raises(ValueError, match="no memory for 2147483647 classes"):
         new_tree("filter", "hinge", 2**31 - 1).partial_fit(rows, labels)

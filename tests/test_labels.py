@@ -1,4 +1,4 @@
-"""Labels of any type, label sets in any form, and how predictions come back."""
+"""Labels of any type, label sets of any form, and the form of predictions."""
 
 import datetime
 import enum
@@ -28,7 +28,7 @@ TYPES = {
 
 @pytest.mark.parametrize("name", ["oaa", "lomtree", "filter-tree", "gamble", "samme"])
 @pytest.mark.parametrize("labels", TYPES.values(), ids=TYPES)
-def test_labels_of_any_type_come_back(name, labels):
+def test_labels_of_any_type_are_predicted(name, labels):
     X, y = estimators.dense()
     model = estimators.ALL[name]().fit(X, labels[y])
     np.testing.assert_array_equal(model.classes_, labels)
@@ -213,7 +213,7 @@ IDS = [FIRST + at for at in range(4)]
         (pd.Series(list(Tree), dtype=object), ["ash", "beech"]),
     ],
 )
-def test_every_label_is_kept_as_it_is(labels, expected, tmp_path):
+def test_labels_are_kept_exactly(labels, expected, tmp_path):
     X = np.eye(len(labels))
     model = xmtree.LOMTreeClassifier(random_state=0, calibrate=False).fit(X, labels)
     assert model.classes_.tolist() == expected
@@ -234,14 +234,14 @@ def test_every_label_is_kept_as_it_is(labels, expected, tmp_path):
         ([1, np.timedelta64(1, "D")], "different types: int, timedelta64"),
     ],
 )
-def test_labels_that_no_type_holds_are_refused(y, message):
+def test_labels_without_a_common_type_are_refused(y, message):
     with pytest.raises(ValueError, match=message):
         xmtree.LOMTreeClassifier().fit(np.eye(len(y)), y)
     with pytest.raises(ValueError, match=message):
         metrics.precision_at_k(y, [[0]] * len(y), 1)
 
 
-def test_integers_of_other_types_are_those_of_the_model():
+def test_integers_of_other_types_equal_those_of_the_model():
     X = np.eye(4)
     model = xmtree.OAAClassifier(random_state=0, calibrate=False).fit(X, IDS)
     for labels in (np.array(IDS, np.uint64), pd.Series(IDS, dtype="UInt64"), np.array(IDS, object)):
@@ -254,7 +254,7 @@ def test_integers_of_other_types_are_those_of_the_model():
         grown.partial_fit(X[:1], [-1], classes="grow")
 
 
-def test_text_that_no_file_holds_is_refused_before_training():
+def test_text_that_a_file_cannot_hold_is_refused_before_training():
     X, broken = np.eye(2), ["a", "\udfff"]
     model = xmtree.OAAClassifier(random_state=0)
     for call in (
@@ -311,7 +311,7 @@ def test_score_takes_labels_as_fit_does():
 
 
 @pytest.mark.parametrize("name", ["oaa", "ldsm"])
-def test_nested_lists_are_read_alike_everywhere(name):
+def test_nested_lists_are_read_the_same_everywhere(name):
     X = np.repeat(np.eye(2), 20, axis=0)
     nested = [[1, 0]] * 20 + [[0, 1]] * 20
     model = estimators.ALL[name]().fit(X, nested)
@@ -320,7 +320,7 @@ def test_nested_lists_are_read_alike_everywhere(name):
     right = metrics.precision_at_k(np.array(nested), best, 1)
     assert metrics.precision_at_k(nested, best, 1) == right > 0.9
     assert metrics.make_scorers(1)["P@1"](model, X, nested) == right
-    # Sets, series and arrays of lists are label lists, whatever they hold.
+    # Sets, series and arrays of lists are always label lists.
     for lists in ([{0, 1}] * 40, [frozenset({0, 1})] * 40, pd.Series([[0, 1]] * 40)):
         model = estimators.ALL[name]().fit(X, lists)
         assert model._y_form == "lists"
@@ -342,7 +342,7 @@ def test_a_stream_of_label_lists_may_look_like_an_indicator(classes):
     assert metrics.make_scorers(2)["P@2"](model, X[1::2], lists) == 1
 
 
-def test_labels_of_one_partial_fit_keep_a_nul():
+def test_labels_keep_a_trailing_nul():
     model = xmtree.LOMTreeClassifier(random_state=0)
     model.partial_fit(np.eye(2), ["a", "b"], classes=["a", "b"])
     model.partial_fit(np.eye(2)[:1], ["a"])

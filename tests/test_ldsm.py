@@ -1,4 +1,4 @@
-"""LdSM: its options act, its arrays agree with each other, sets and scores are what they say."""
+"""LdSM: effects of options, consistency of arrays, predicted sets and scores."""
 
 import copy
 import json
@@ -20,7 +20,7 @@ N_LABELS = 30
 
 
 def data(n=900, seed=0):
-    """Counts of features, each with a label of its own; labels come in groups of three."""
+    """Return feature counts and label sets: each feature has its own label, in groups of three."""
     random = np.random.default_rng(seed)
     group = random.integers(0, N_LABELS // 3, n)
     Y = np.zeros((n, N_LABELS), np.int64)
@@ -46,7 +46,7 @@ def scores(model, rows=X_NEW):
 
 
 def test_many_threads_predict_single_rows_at_once(few):
-    """What a call keeps for the next one serves one call at a time."""
+    """Check that concurrent calls do not share buffers that are kept between calls."""
     rows = [X_NEW[i] for i in range(X_NEW.shape[0])]
     labels, found = few.predict_topk(X_NEW, 3)
     with ThreadPoolExecutor(8) as pool:
@@ -56,8 +56,8 @@ def test_many_threads_predict_single_rows_at_once(few):
         assert np.array_equal(row_scores[0], found[i % len(rows)])
 
 
-def test_nothing_is_kept_of_a_model_that_is_trained_anew(few):
-    """With more trees, or on fewer columns: a row alone is predicted as among others."""
+def test_buffers_of_a_former_model_are_not_used(few):
+    """Check single rows against batches after adding trees and after training on fewer columns."""
     model = copy.deepcopy(few)
     model.predict_topk(X_NEW[0], 3)
     more_trees = {"n_estimators": 5, "warm_start": True}
@@ -70,7 +70,7 @@ def test_nothing_is_kept_of_a_model_that_is_trained_anew(few):
             assert np.array_equal(model.predict_topk(rows[i], 3)[1][0], together[i])
 
 
-def test_the_arguments_are_those_of_the_core(few):
+def test_the_arguments_equal_those_of_the_core(few):
     known = set(json.loads(few._model.params_json)) - {"seed"}
     assert known == set(few._core_names)
     assert set(few._parameter_constraints) == set(few.get_params())
@@ -104,13 +104,13 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_every_option_acts(options, few):
+def test_every_option_has_an_effect(options, few):
     model = LdSMClassifier(**FEW | options).fit(X, Y)
     assert not np.array_equal(scores(model), scores(few))
     labels, _ = model.predict_topk(X_NEW, 1)
     found = metrics.precision_at_k(Y_NEW, labels, 1)
     assert found > (0.3 if "n_bits" in options else 0.6)
-    # Saved with the model, and alive again.
+    # The option is saved with the model and restored.
     again = copy.deepcopy(model)
     assert np.array_equal(scores(again), scores(model))
     assert json.loads(again._model.params_json) == json.loads(model._model.params_json)
@@ -122,7 +122,7 @@ def test_scorers_are_the_default(few):
 
 
 def losses_of_scorers(model):
-    """What each label's scorer loses where the label is taken to be there."""
+    """Return the loss of each label's scorer on rows with the label."""
     with_scorers, summary = logits(scores(model)), model._model.summary()
     head, arrays = unpack(model._model.to_bytes())
     head["meta"]["scorers/"]["meta"]["join"]["weight"] = 0.0
@@ -138,7 +138,7 @@ def logits(probabilities):
         return np.log(probabilities / (1.0 - probabilities.astype(float)))
 
 
-def test_with_all_rows_for_negatives_scorers_are_those_of_liblinear():
+def test_with_all_rows_as_negatives_scorers_equal_liblinear():
     options = FEW | {"scaling": "row", "n_negatives": 5000}
     options |= {"cost": 1.0, "tail_weight": 0.0, "weight_threshold": 0.0}
     model = LdSMClassifier(**options).fit(X, Y)
@@ -158,7 +158,7 @@ def test_scores_of_sparse_scorers_are_probabilities():
     found = scores(model)
     labels, best = model.predict_topk(X_NEW, 5)
     there = np.take_along_axis(Y_NEW.toarray(), labels, axis=1)
-    # In each of five bins as many labels are there as the scores say.
+    # In each of five bins, the share of present labels equals the mean score.
     bins = np.minimum((best * 5).astype(int), 4)
     errors = [abs((best - there)[bins == k].sum()) for k in range(5)]
     assert sum(errors) / best.size < 0.05
@@ -224,7 +224,7 @@ def test_the_arrays_of_a_tree(options):
     np.testing.assert_array_equal(counts, np.asarray(Y.sum(axis=0)).ravel())
 
 
-def test_a_further_tree_changes_no_other():
+def test_added_trees_do_not_change_the_others():
     alone = FEW | {"scorers": "none"}
     model = LdSMClassifier(**alone | {"n_estimators": 2}, warm_start=True).fit(X, Y)
     before = model.trees_
@@ -263,7 +263,7 @@ def test_an_interrupted_fit_changes_nothing(warm_start, monkeypatch):
     before, learn = model._model.to_bytes(), LdSMClassifier._train
 
     def interrupted(self, *arguments):
-        # Ctrl-C may come when everything is trained.
+        # Ctrl-C may arrive after all training.
         learn(self, *arguments)
         raise KeyboardInterrupt
 
@@ -275,8 +275,8 @@ def test_an_interrupted_fit_changes_nothing(warm_start, monkeypatch):
     assert model.fit(X, Y)._n_trees() == 5
 
 
-def test_collapsed_trees_are_told_of():
-    """Labels that nothing foretells, and a great wish to keep each at one child."""
+def test_collapsed_trees_raise_a_warning():
+    """Train on unpredictable labels with a large weight of class integrity."""
     random = np.random.default_rng(0)
     noise = sp.csr_matrix((random.random((900, 40)) < 0.2).astype(np.float32))
     labels = (random.random((900, N_LABELS)) < 0.3).astype(int)
@@ -287,7 +287,7 @@ def test_collapsed_trees_are_told_of():
         LdSMClassifier(**FEW | {"max_nodes": 8000}).fit(X, Y)
 
 
-def test_which_labels_a_prediction_names(few):
+def test_the_labels_of_a_prediction(few):
     values = scores(few)
     model = copy.deepcopy(few)
     above = model.set_params(threshold=0.3).predict(X_NEW)
@@ -331,11 +331,11 @@ def test_leaves_of_low_priority_are_not_split():
         return sum(len(tree.parent) for tree in LdSMClassifier(**options).fit(rows, y).trees_)
 
     assert n_nodes(20.0) < n_nodes(10.0) < n_nodes(0.0)
-    # Beyond a hundredth of the root's nothing changes: small data are split, too.
+    # Values above a hundredth of the root's have no effect, so small data are split too.
     assert n_nodes(1000.0) == n_nodes(100.0)
 
 
-def test_what_training_knew_is_kept_on_request():
+def test_statistics_are_kept_on_request():
     names = {"n_examples", "label_entropy", "labels", "label_counts", "j", "purity", "j_by_epoch"}
     slim, kept = (LdSMClassifier(**FEW, keep_statistics=keep).fit(X, Y) for keep in (False, True))
     assert not names & set(slim.trees_[0])
@@ -363,7 +363,7 @@ def test_rows_without_labels_are_left_out(options):
         LdSMClassifier(**FEW).fit(noise, empty)
 
 
-def test_weights_count_as_repetition_in_the_histograms():
+def test_weights_act_like_copies_in_the_histograms():
     weights = np.where(np.arange(X.shape[0]) % 3 == 0, 2.0, 1.0)
     options = FEW | {"scorers": "none", "keep_statistics": True}
     tree = LdSMClassifier(**options).fit(X, Y, weights).trees_[0]
@@ -375,8 +375,8 @@ def test_weights_count_as_repetition_in_the_histograms():
 
 
 @pytest.mark.parametrize("is_dense", [True, False])
-def test_weights_are_learned_about_like_repetitions(is_dense):
-    """Of rows that are alike but for their labels, those of one kind weigh 4, or come 4 times."""
+def test_weights_act_like_copies(is_dense):
+    """Compare weight 4 with four copies, for rows that differ only in their labels."""
     random = np.random.default_rng(0)
     groups = np.repeat(np.arange(8), 60)
     rows = np.eye(8)[groups] + is_dense * 0.1 * random.random((len(groups), 8))
@@ -407,9 +407,9 @@ def precisions(**options):
 
 
 def test_settings_of_the_authors():
-    """The trees find the ten groups of labels: what the objective is to bring about."""
+    """Check that the trees find the ten groups of labels, the aim of the objective."""
     first, third = precisions()
-    # A row has 1.79 labels, and the likeliest of its group is there in 9 of 10.
+    # A row has 1.79 labels on average; 9 of 10 rows have the most frequent label of their group.
     assert first > 0.86
     assert third > 0.57
     for tree in LdSMClassifier(**AUTHORS).fit(X, Y).trees_:
@@ -421,13 +421,13 @@ def test_settings_of_the_authors():
         assert tree.purity[0] < 0.02
         # The objective falls with every epoch.
         assert np.all(np.diff(tree.j_by_epoch[0]) < 0)
-        # A leaf for each group, not many more, and all at about the same depth.
+        # About one leaf per group, all at about the same depth.
         assert 13 <= len(tree.parent) <= 25
         assert tree.depth.max() <= 2 * np.log2(10)
         leaves = tree.children[:, 0] < 0
         entropy = np.average(tree.label_entropy[leaves], weights=tree.n_examples[leaves])
         assert entropy < 0.6 * tree.label_entropy[0]
-    # Trees that part examples at random, or without regard to their labels, do not get there.
+    # Trees that split at random, or without regard to labels, miss these values.
     for blind in [{"learning_rate": 1e-6}, {"lambda1": 0.0}]:
         first, third = precisions(**blind)
         assert first < 0.82
@@ -435,7 +435,7 @@ def test_settings_of_the_authors():
 
 
 def test_the_papers_settings_are_not_the_authors_sample_call():
-    """Section 10 and Table 6 of the paper beside the sample call."""
+    """Compare Section 10 and Table 6 of the paper with the sample call."""
     paper, authors = LdSMClassifier.PAPER, LdSMClassifier.AUTHORS
     changed = {name: paper[name] for name in paper if authors.get(name) != paper[name]}
     assert changed == {

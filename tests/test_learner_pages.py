@@ -38,7 +38,7 @@ def test_each_learner_has_a_page():
     pages = "".join(page.read_text("utf-8") for page in PAGES)
     described = set(re.findall(r"\{py:class\}`~xmtree\.(\w+)`", pages))
     learners = {name for name in xmtree.__all__ if name.endswith(("Classifier", "Learner"))}
-    # Texts have pages of their own.
+    # Texts have their own pages.
     assert described == learners - {"TextClassifier"} | {"ActiveGamble"}
 
 

@@ -1,8 +1,8 @@
 """LOMtree with the paper's settings equals the slow reference, node for node.
 
-Not only its answers: shape, counts, leaf sizes, swaps, majority labels and the
-sums of scores that decide which way a label is sent, on streams whose classes
-come and go so that nodes are recycled all the time.
+Predictions, shape, counts, leaf sizes, swaps, majority labels and the sums of scores
+that decide the side of a label are compared, on streams of changing classes, so that
+nodes are recycled all the time.
 """
 
 import json
@@ -14,7 +14,7 @@ from reference.lomtree import LOMTree
 from xmtree import LOMTreeClassifier, _core
 
 N_FEATURES = 12
-#: Options that the class has defaults for and the paper says nothing about.
+#: Options that the paper does not mention.
 REST = {
     "n_bits": None,
     "n_estimators": 1,
@@ -25,7 +25,7 @@ REST = {
 
 
 def stream(seed, n, n_classes, drift):
-    """Dense rows; of the classes only a window is seen at a time if they drift."""
+    """Return dense rows; with drift, only a window of the classes occurs at a time."""
     random = np.random.default_rng(seed)
     centres = random.normal(size=(n_classes, N_FEATURES))
     window = max(2, n_classes // 3) if drift else n_classes
@@ -78,7 +78,7 @@ def assert_same_tree(fast, slow):
 
 
 def assert_same_sums(fast, slow, order):
-    """Per node and label: arrivals, trainings, and sums of scores to the last bit."""
+    """Compare arrivals, trainings and sums of scores per node and label, bit for bit."""
     head, arrays = model_bytes.unpack(fast.to_bytes())
     arrays = {name.removeprefix("member0/nodes."): array for name, array in arrays.items()}
     starts = np.cumsum([0, *arrays["labels.length"].tolist()])
@@ -125,7 +125,7 @@ def test_every_node_agrees(seed, budget, n_classes, resistance, drift):
     np.testing.assert_array_equal(answers, expected)
 
 
-def test_at_once_or_one_by_one():
+def test_batches_equal_single_rows():
     X, labels = stream(3, 400, 12, drift=True)
     whole, single = new_tree(9, 1, 12), new_tree(9, 1, 12)
     whole.partial_fit(X, labels)

@@ -27,7 +27,7 @@ PARAMS = {
 
 
 def runs():
-    """Every --log_multi run of every golden file: (file, run, T, R_S)."""
+    """Yield every --log_multi run of every golden file: (file, run, T, R_S)."""
     found = []
     for path in sorted(GOLDEN.glob("vw_*.npz")):
         with np.load(path) as file:
@@ -68,5 +68,5 @@ def test_predictions_agree(path, run, budget, resistance):
             wrong += weights[i] * (answer != labels[i])
             tree.partial_fit(x, labels[i : i + 1], weights[i : i + 1])
     np.testing.assert_array_equal(tree.predict_topk(test, 1)[0][:, 0], expected["test"])
-    # What the learner counts on its way is what was just counted from outside.
+    # The learner's own counts equal those counted here.
     assert tree.summary()["progressive_loss"] == pytest.approx(wrong / (2 * weights.sum()))

@@ -1,4 +1,4 @@
-"""The long runs, in small."""
+"""Small versions of the long runs."""
 
 import long_runs
 import pytest
@@ -7,5 +7,5 @@ RUNS = dict(long_runs.runs(0.002))
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_long_run_in_small(name):
+def test_a_small_long_run(name):
     assert RUNS[name]()

@@ -1,4 +1,4 @@
-"""Messages say what is wrong in the user's words, and what to do."""
+"""Messages name the problem in the user's words and what to do."""
 
 import estimators
 import numpy as np
@@ -14,7 +14,7 @@ TEXTS = ["a text", "and another"] * 20
 
 
 class Shallow(xmtree.LOMTreeClassifier):
-    """A subclass as users write them: fewer arguments, one of its own, the rest fixed."""
+    """A subclass as users write it: fewer arguments, a new one, the rest fixed."""
 
     def __init__(self, *, n_passes=3, note="", random_state=None):
         super().__init__(n_passes=n_passes, loss="logistic", random_state=random_state)
@@ -34,7 +34,7 @@ class Shallow(xmtree.LOMTreeClassifier):
     ],
     ids=["list", "array", "series", "column", "frame"],
 )
-def test_text_as_x_points_to_vectorisers(name, texts):
+def test_text_as_x_points_to_vectorizers(name, texts):
     with pytest.raises(ValueError, match=r"'a text'.* X must contain numbers; .*TfidfVectorizer"):
         estimators.ALL[name]().fit(texts, Y)
     model = estimators.ALL[name]().fit(X, Y)
@@ -43,7 +43,7 @@ def test_text_as_x_points_to_vectorisers(name, texts):
 
 
 class Arrow:
-    """What this package uses of an array of pyarrow, which is not needed for it."""
+    """The methods of a pyarrow array that this package uses, without pyarrow."""
 
     def __init__(self, values):
         self.values = values
@@ -75,7 +75,7 @@ def test_lists_of_pyarrow_are_label_lists():
     ],
     ids=["generator", "map", "set", "dict", "str", "int"],
 )
-def test_y_that_is_no_sequence(y, kind):
+def test_y_that_is_not_a_sequence(y, kind):
     with pytest.raises(ValueError, match=rf"y is of type {kind}; .*list\(y\)"):
         xmtree.OAAClassifier().fit(X, y)
 
@@ -99,10 +99,10 @@ def test_labels_are_shown_as_the_user_writes_them(form, tmp_path, capsys):
     assert "('a', ...)" in capsys.readouterr().err
 
 
-def test_a_subclass_comes_back_from_its_file(tmp_path):
+def test_a_subclass_is_restored_from_its_file(tmp_path):
     path = tmp_path / "model"
     model = Shallow(n_passes=2, note="mine", random_state=0).fit(X, Y)
-    # What the constructor sets counts, also what is not among its arguments.
+    # Parameters that the constructor sets count, even if they are not its arguments.
     assert model._fitted_params()["loss"] == "logistic"
     model.save(path)
     again = xmtree.load(path)
@@ -112,7 +112,7 @@ def test_a_subclass_comes_back_from_its_file(tmp_path):
     for learner in (model, again):
         learner.partial_fit(X, Y)
     estimators.same_predictions(again, model, X)
-    # A class of the same name is another one, and no class is imported for a file.
+    # Another class of the same name is refused, and loading never imports a class.
     del xmtree._persistence.LEARNERS[f"{__name__}.Shallow"]
     with pytest.raises(
         xmtree.ModelFileError, match=r"has no class test_messages.Shallow; .* import"
@@ -121,7 +121,7 @@ def test_a_subclass_comes_back_from_its_file(tmp_path):
     xmtree._persistence.LEARNERS[f"{__name__}.Shallow"] = Shallow
 
 
-def test_a_subclass_takes_no_ones_name(tmp_path):
+def test_a_subclass_does_not_replace_another(tmp_path):
     own = type("LOMTreeClassifier", (xmtree.LOMTreeClassifier,), {"__module__": "elsewhere"})
     xmtree.LOMTreeClassifier().fit(X, Y).save(tmp_path / "model")
     assert type(xmtree.load(tmp_path / "model")) is xmtree.LOMTreeClassifier
@@ -170,7 +170,7 @@ def test_files_of_other_formats(name, text, model, tmp_path, capsys):
         assert "XMC text" in message
 
 
-def test_only_the_first_line_says_what_a_file_seems_to_be(tmp_path):
+def test_only_the_first_line_decides_the_format(tmp_path):
     (tmp_path / "train").write_text("1 1:1\n1 | a:1\n")
     with pytest.raises(ValueError, match=r"train:2: '\|' is not of the form index:value$"):
         xmtree.datasets.load_svmlight(tmp_path / "train")
@@ -178,7 +178,7 @@ def test_only_the_first_line_says_what_a_file_seems_to_be(tmp_path):
 
 @pytest.mark.parametrize("model", ["oaa", "ldsm", "gamble"])
 @pytest.mark.parametrize("passes", [[], ["--passes", "1"]])
-def test_an_xmc_file_of_a_header_alone(model, passes, tmp_path, capsys):
+def test_an_xmc_file_with_only_a_header(model, passes, tmp_path, capsys):
     if passes and model != "oaa":
         pytest.skip("has no passes")
     (tmp_path / "train").write_text("0 5 3\n")
@@ -187,7 +187,7 @@ def test_an_xmc_file_of_a_header_alone(model, passes, tmp_path, capsys):
     assert "train holds no examples" in capsys.readouterr().err
 
 
-def test_an_index_that_is_one_off_says_where_indices_may_begin(tmp_path, capsys):
+def test_an_index_off_by_one_hints_at_the_index_base(tmp_path, capsys):
     path = tmp_path / "train"
     path.write_text("0 1:1\n1 3:1\n")
     load = xmtree.datasets.load_svmlight

@@ -1,4 +1,4 @@
-"""What one-against-all answers while classes, or all of them, have no example; pruning; memory."""
+"""One-against-all: classes without examples, pruning, and memory."""
 
 import estimators
 import numpy as np
@@ -17,7 +17,7 @@ def test_a_label_never_learned_has_probability_0(loss, n_classes):
     model.partial_fit(X, [[]] * 60, classes=range(n_classes))
     np.testing.assert_array_equal(model.predict_proba(X), np.zeros((60, n_classes)))
     assert model.predict(X) == [[]] * 60
-    # From the first label on it is an ordinary softmax again.
+    # Once all labels occur, probabilities are an ordinary softmax.
     model.partial_fit(X[:1], [[0]])
     probabilities = model.predict_proba(X)
     assert (probabilities[:, 0] > 0).all()
@@ -26,10 +26,10 @@ def test_a_label_never_learned_has_probability_0(loss, n_classes):
 
 @pytest.mark.parametrize("loss", ["softmax", "logistic"])
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_weights_that_vanish_leave_no_nan(loss, n_classes):
+def test_vanishing_weights_give_no_nan(loss, n_classes):
     model = OAAClassifier(loss=loss, scale_weights=False, random_state=0)
     y = np.arange(60) % n_classes
-    # Squares of these are 0 in single precision, and steps next to nothing.
+    # The squares are 0 in single precision, and steps are tiny.
     model.partial_fit(X, y, classes=range(n_classes), sample_weight=np.full(60, 1e-36))
     for answers in (model.predict_proba(X), model.decision_function(X)):
         assert not np.isnan(answers).any()
@@ -58,7 +58,7 @@ def test_pruning_holds_few_weights_and_hardly_changes_predictions(tmp_path):
             again.partial_fit(X, y)
 
 
-def test_pruning_is_refused_where_it_cannot_be():
+def test_pruning_is_refused_with_incompatible_options():
     X, y = estimators.sparse(n=60)
     for more, message in [
         ({"loss": "softmax"}, "softmax"),
@@ -72,8 +72,8 @@ def test_pruning_is_refused_where_it_cannot_be():
         xmtree.OAAClassifier(prune=0.0).fit(X, y)
 
 
-def test_what_does_not_fit_in_memory_is_refused_at_once():
-    # 8 TB of weights, and a million examples that take no time to look at.
+def test_models_beyond_the_memory_are_refused_at_once():
+    # 8 TB of weights, and a million examples that are checked quickly.
     n = 1_000_000
     X = sp.identity(n, np.float32, format="csr")
     model = xmtree.OAAClassifier(scaling="none")
@@ -83,7 +83,7 @@ def test_what_does_not_fit_in_memory_is_refused_at_once():
     assert not hasattr(model, "classes_")
     with pytest.raises(MemoryError, match=message):
         model.partial_fit(X, np.arange(n), classes=np.arange(n))
-    # Columns that do not occur take none: this is not half a terabyte.
+    # Columns that do not occur need no memory, else this would be half a terabyte.
     few = sp.csr_matrix((np.ones(3), ([0, 1, 2], [5, 9, 49_999_999])), shape=(3, 50_000_000))
     model = xmtree.OAAClassifier().partial_fit(few, [0, 1, 2], classes=np.arange(1000))
     assert model.predict(few[:1]) == [0]

@@ -1,4 +1,4 @@
-"""The optimizer "nag" follows Vowpal Wabbit's --oaa on every example."""
+"""The optimizer "nag" equals Vowpal Wabbit's --oaa on every example."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ def cases():
     for stream in STREAMS:
         with np.load(GOLDEN / f"vw_{stream}.npz") as golden:
             for run, options in json.loads(str(golden["meta"]))["options"].items():
-                # There is no option for another quantile than the median.
+                # xmtree supports only the median, not other quantiles.
                 if run.startswith("oaa") and "--quantile_tau" not in options:
                     yield pytest.param(stream, run, options, id=f"{stream}-{run}")
 
@@ -37,7 +37,7 @@ def params_of(options):
 
 
 @pytest.mark.parametrize(("stream", "run", "options"), list(cases()))
-def test_every_prediction_is_vws(stream, run, options):
+def test_every_prediction_equals_vw(stream, run, options):
     with np.load(GOLDEN / f"vw_{stream}.npz") as golden:
         meta = json.loads(str(golden["meta"]))
         d = meta["n_features"]
@@ -51,7 +51,7 @@ def test_every_prediction_is_vws(stream, run, options):
         weight = golden["train_weight"].astype(np.float64)
         for number in (1, 2):
             expected = golden[f"{run}.pass{number}"]
-            # Before anything is learned there is nothing to predict with.
+            # Without training, there is no prediction.
             learned = np.flatnonzero(weight > 0)[2 - number :]
             predicted = []
             for i in range(len(y)):

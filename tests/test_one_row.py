@@ -1,4 +1,4 @@
-"""One row at a time: past most validation, with the results and the errors of the full one."""
+"""Fast paths for single rows give the results and errors of full validation."""
 
 import pickle
 import warnings
@@ -21,23 +21,23 @@ FORMS = {
 
 
 def fitted(name):
-    """A small model."""
+    """Return a small model."""
     return estimators.ALL[name]().fit(X, Y)
 
 
 def streaming(name, labels=Y):
-    """A model that learns row by row: the first two calls look at everything."""
+    """Return a model that learns row by row, after two calls with full validation."""
     model = estimators.ALL[name]().fit(X, labels)
     return model.partial_fit(X[:1], labels[:1])
 
 
 def fully(monkeypatch):
-    """From here on all is validated."""
+    """Disable the fast paths from here on."""
     monkeypatch.setattr(_one_row, "is_valid", lambda *arguments: False)
 
 
 def outcome(call):
-    """What comes out: the type and the message of the error, or the values."""
+    """Return the values, or the type and message of the error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of feature names
         try:
@@ -51,7 +51,7 @@ def outcome(call):
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize("name", list(estimators.ALL))
-def test_one_row_is_predicted_as_among_others_and_as_by_full_validation(name, form, monkeypatch):
+def test_predictions_of_one_row_equal_those_of_full_validation(name, form, monkeypatch):
     model = fitted(name)
     rows = [form(X[at : at + 1]) for at in range(20)]
     whole = form(X[:20])
@@ -83,13 +83,13 @@ LABELS = {
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize("name", estimators.ONLINE)
-def test_one_row_is_learned_as_by_full_validation(name, form, monkeypatch):
+def test_learning_one_row_equals_full_validation(name, form, monkeypatch):
     learned_both_ways(name, form, Y, monkeypatch)
 
 
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
 @pytest.mark.parametrize("name", ["oaa", "recall-tree"])
-def test_labels_of_any_type_are_learned_as_by_full_validation(name, labels, monkeypatch):
+def test_learning_labels_of_any_type_equals_full_validation(name, labels, monkeypatch):
     learned_both_ways(name, FORMS["float64"], labels, monkeypatch)
 
 
@@ -126,7 +126,7 @@ def with_value(value, dtype=np.float64):
 
 
 def csr(data, indices, indptr=(0, 2), width=6, dtype=np.float64):
-    """A matrix whose arrays are as given, unchecked."""
+    """Return a matrix of the given arrays without checks."""
     row = sp.csr_matrix((1, width), dtype=dtype)
     row.data, row.indices = np.array(data, dtype), np.array(indices, np.int32)
     row.indptr = np.array(indptr, np.int32)
@@ -303,7 +303,7 @@ def test_label_sets_have_the_outcome_of_full_validation(name, form, monkeypatch)
 
 
 @pytest.mark.parametrize("name", estimators.ONLINE)
-def test_a_parameter_that_changes_is_seen(name):
+def test_changed_parameters_are_detected(name):
     model = streaming(name)
     model.partial_fit(X[:1], Y[:1])
     before = model._model.to_bytes()
@@ -324,7 +324,7 @@ def test_a_parameter_that_changes_is_seen(name):
         model.partial_fit(X[:1], Y[:1])
 
 
-def test_the_weights_of_classes_count():
+def test_class_weight_is_used():
     def learned(sample_weight):
         model = estimators.ALL["oaa"](class_weight={label: 1.0 + label for label in range(6)})
         model.partial_fit(X, Y, classes=range(6))
@@ -333,11 +333,11 @@ def test_the_weights_of_classes_count():
             model.partial_fit(row, label, sample_weight=sample_weight)
         return model._model.to_bytes()
 
-    # With weights of rows everything is validated.
+    # With sample_weight, everything is validated.
     assert learned(None) == learned([1.0])
 
 
-def test_another_fit_is_another_beginning():
+def test_fit_resets_the_checked_parameters():
     model = streaming("oaa")
     model.set_params(learning_rate=0.25).fit(X, Y)
     model.set_params(learning_rate=None)
@@ -345,7 +345,7 @@ def test_another_fit_is_another_beginning():
         model.partial_fit(X[:1], Y[:1])
 
 
-def test_pickles_learn_on():
+def test_pickles_can_be_trained_further():
     model = streaming("lomtree")
     copy = pickle.loads(pickle.dumps(model))
     assert "_compared" not in vars(copy)
@@ -356,14 +356,14 @@ def test_pickles_learn_on():
 
 
 @pytest.mark.parametrize("value", [1.0, 0, 2.5, "4"])
-def test_beams_that_equal_the_models_are_checked_all_the_same(value):
+def test_beam_sizes_of_other_types_are_checked(value):
     model = estimators.ALL["recall-tree"](beam_size=1).fit(X, Y)
     with pytest.raises((ValueError, TypeError), match="beam_size"):
         model.set_params(beam_size=value).predict(X[:1])
 
 
 @pytest.mark.parametrize("name", ["lomtree-3", "recall-tree", "ldsm", "gamble"])
-def test_threads_are_not_asked_for_one_row(name, monkeypatch):
+def test_one_row_starts_no_threads(name, monkeypatch):
     model = fitted(name)
     before = model.predict(X[:1]), model.predict(X[:2])
     many = model.set_params(n_jobs=2).predict(X[:2])
@@ -377,8 +377,8 @@ def test_threads_are_not_asked_for_one_row(name, monkeypatch):
 
 
 @pytest.mark.parametrize("name", estimators.ONLINE)
-def test_predictions_between_updates_are_those_of_many_rows(name):
-    """The first are made by the model as it learns, many by what it is frozen to."""
+def test_predictions_between_updates_equal_those_of_many_rows(name):
+    """Compare predictions of the updated model with those of its frozen form."""
     model, many = streaming(name), np.tile(X, (40, 1))
     for at in range(0, 60, 3):
         model.partial_fit(X[at : at + 3], Y[at : at + 3])

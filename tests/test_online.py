@@ -1,4 +1,4 @@
-"""partial_fit, progressive error, progress and interruption."""
+"""Online learning: partial_fit, progressive error, progress and interruption."""
 
 import os
 import signal
@@ -25,14 +25,14 @@ def test_partial_fit_learns_batch_by_batch(name):
         model.partial_fit(X[part], Y[part], classes=np.arange(12) if start == 0 else None)
     assert model.n_examples_seen_ == 300
     assert 0 < model.progressive_loss_ <= 1
-    if "-3" not in name:  # several trees each take a batch in an order of their own
+    if "-3" not in name:  # each of several trees shuffles the batch
         whole = estimators.ALL[name]().partial_fit(X, Y, classes=np.arange(12))
         estimators.same_predictions(model, whole, X)
 
 
 @pytest.mark.parametrize("name", ["oaa", "lomtree", "recall-tree", "filter-tree"])
-def test_the_progressive_error_is_that_of_the_first_pass(name):
-    # Rows that say nothing of one another: later passes know their labels.
+def test_the_progressive_error_covers_the_first_pass(name):
+    # Unrelated rows: later passes have memorized their labels.
     rows, labels = np.eye(200), np.random.default_rng(0).integers(0, 5, 200)
     one, four = (estimators.ALL[name](n_passes=n, scaling="none").fit(rows, labels) for n in (1, 4))
     assert four.progressive_loss_ > 0.65
@@ -50,7 +50,7 @@ def test_a_stream_after_fit_counts_in_the_progressive_error():
 
 
 @pytest.mark.parametrize("name", estimators.ONLINE)
-def test_partial_fit_goes_on_after_fit(name):
+def test_partial_fit_continues_after_fit(name):
     model = estimators.ALL[name]().fit(X, Y)
     seen = model.n_examples_seen_
     assert model.partial_fit(X[:7], Y[:7]).n_examples_seen_ == seen + 7
@@ -103,7 +103,7 @@ def test_parameters_cannot_change_under_a_model():
 
 
 @pytest.mark.parametrize("name", ["oaa", "lomtree", "recall-tree", "filter-tree"])
-def test_early_stopping_takes_fewer_passes(name):
+def test_early_stopping_saves_passes(name):
     settings = {"early_stopping": True, "n_passes": 50}
     model = estimators.ALL[name](**settings).fit(X, Y)
     assert model.n_examples_seen_ < 50 * 270
@@ -111,7 +111,7 @@ def test_early_stopping_takes_fewer_passes(name):
 
 
 @pytest.mark.parametrize("name", ["oaa", "lomtree", "recall-tree", "filter-tree"])
-def test_early_stopping_goes_back_to_the_best_pass(name):
+def test_early_stopping_restores_the_best_pass(name):
     random = np.random.default_rng(0)
     noisy = np.where(random.random(len(Y)) < 0.3, random.integers(0, 12, len(Y)), Y)
     model = estimators.ALL[name](n_passes=40, early_stopping=True).fit(X, noisy)
@@ -152,7 +152,7 @@ def test_progress_on_a_terminal(name):
         try:
             while part := os.read(ours, 4096):
                 shown += part
-        except OSError:  # how Linux says that the other end was closed
+        except OSError:  # error of Linux if the other end was closed
             pass
         assert process.wait(60) == 0
     os.close(ours)
@@ -165,7 +165,7 @@ def test_progress_on_a_terminal(name):
 
 @pytest.fixture
 def interrupting(monkeypatch):
-    """Progress that presses Ctrl-C once something was learned."""
+    """Return a progress callback that raises KeyboardInterrupt once something was learned."""
     from contextlib import contextmanager
 
     from xmtree import _base
@@ -198,7 +198,7 @@ import estimators, xmtree
 X, y = estimators.sparse()
 model = xmtree.{cls}(n_passes=1_000_000_000, random_state=0)
 def press():
-    # Processor time, not time: other processes must not keep the model from learning first.
+    # Processor time, so that a busy machine does not interrupt before training begins.
     started = time.process_time()
     while time.process_time() < started + 0.4:
         time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Parameters are declared once, in the core; the constructors repeat no more than defaults."""
+"""Parameters are declared in the core; constructors repeat only the defaults."""
 
 import inspect
 

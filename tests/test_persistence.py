@@ -1,4 +1,4 @@
-"""Files, pickles and copies predict the same and go on learning the same."""
+"""Files, pickles and copies predict the same, and train further the same."""
 
 import copy
 import os
@@ -93,7 +93,7 @@ LABELS = {
 
 
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
-def test_labels_of_any_type_come_back_from_a_file(labels, tmp_path):
+def test_labels_of_any_type_are_restored_from_a_file(labels, tmp_path):
     labels = np.sort(labels)
     model = xmtree.LOMTreeClassifier(random_state=0).fit(X, labels[Y])
     again = through_file(model, tmp_path / "model")
@@ -103,7 +103,7 @@ def test_labels_of_any_type_come_back_from_a_file(labels, tmp_path):
 
 
 @pytest.mark.parametrize("longest", ["x" * 300, "é" * 300, "漢" * 300])
-def test_labels_of_very_uneven_lengths_come_back_from_a_file(longest, tmp_path):
+def test_labels_of_uneven_lengths_are_restored_from_a_file(longest, tmp_path):
     labels = [f"topic{at}" for at in range(1500)]
     labels[7] = longest
     rows = np.random.default_rng(0).random((1500, 4))
@@ -113,7 +113,7 @@ def test_labels_of_very_uneven_lengths_come_back_from_a_file(longest, tmp_path):
     np.testing.assert_array_equal(again.classes_, model.classes_)
 
 
-def test_many_empty_names_come_back_from_a_file():
+def test_many_empty_names_are_restored_from_a_file():
     names = np.full(200_000, "", object)
     np.testing.assert_array_equal(unpack("names", pack("names", names), names.dtype), names)
 
@@ -125,7 +125,7 @@ def test_two_classes_of_bool(tmp_path):
 
 
 @pytest.mark.parametrize("form", ["sparse", "indicator", "lists"])
-def test_label_sets_come_back_in_their_form(form, tmp_path):
+def test_label_sets_are_restored_in_their_form(form, tmp_path):
     rows, sets = estimators.label_sets()
     forms = {
         "sparse": sets,
@@ -200,7 +200,7 @@ def test_foreign_files_are_refused(tmp_path):
         ({"classes_dtype": "f8," * 10_000}, "damaged"),
     ],
 )
-def test_files_that_lie_are_refused(changes, message, tmp_path):
+def test_inconsistent_files_are_refused(changes, message, tmp_path):
     path = tmp_path / "model"
     xmtree.OAAClassifier().fit(X, Y).save(path)
     rewritten(path, **changes)
@@ -208,9 +208,9 @@ def test_files_that_lie_are_refused(changes, message, tmp_path):
         xmtree.load(path)
 
 
-def test_an_ensemble_over_very_many_standardised_columns_can_be_saved(tmp_path):
-    # Means and deviations as JSON would be 57 bytes of header per column and tree, of which
-    # safetensors allows 100 MB.
+def test_an_ensemble_with_very_many_standardized_columns_can_be_saved(tmp_path):
+    # As JSON, means and deviations would take 57 bytes of the header per column and tree, and
+    # safetensors allows a header of 100 MB.
     X = np.random.default_rng(0).normal(size=(4, 17_500)).astype(np.float32)
     model = xmtree.LOMTreeClassifier(
         n_estimators=101, n_passes=1, scaling="standard", random_state=0
@@ -221,7 +221,7 @@ def test_an_ensemble_over_very_many_standardised_columns_can_be_saved(tmp_path):
 
 
 def resident(path):
-    """Bytes of a mapped file that this process has read, and of how many it could."""
+    """Return the resident and the total bytes of a mapped file."""
     read = size = 0
     with open("/proc/self/smaps") as maps:
         for line in maps:
@@ -237,7 +237,7 @@ def resident(path):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc counts what is read")
 def test_loading_by_mmap_reads_little_of_a_large_file(tmp_path):
     path = tmp_path / "model"
-    # "nag" has no average: nothing has to be made of its weights for a prediction.
+    # "nag" has no average, so its weights predict as they are stored.
     few, many = np.random.default_rng(0).normal(size=(2, 40, 30_000)).astype(np.float32)
     y = np.arange(40)
     model = xmtree.OAAClassifier(n_passes=1, optimizer="nag", scaling="none", random_state=0)
@@ -252,7 +252,7 @@ def test_loading_by_mmap_reads_little_of_a_large_file(tmp_path):
     assert np.array_equal(found, labels)
     assert np.array_equal(found_scores, scores)
     read, _ = resident(path)
-    assert read > 7_000_000  # There, and not in a copy.
+    assert read > 7_000_000  # The weights are used in place, not in a copy.
 
 
 def test_a_mapped_model_outlives_its_file(tmp_path):
@@ -264,7 +264,7 @@ def test_a_mapped_model_outlives_its_file(tmp_path):
         xmtree.OAAClassifier(optimizer="nag", random_state=1).fit(X[:50], Y[:50]).save(path)
         path.unlink()
     estimators.same_predictions(mapped, model, X)
-    # What it learns goes to memory, not into the file.
+    # Training changes memory, not the file.
     estimators.same_predictions(mapped.partial_fit(X, Y), model.partial_fit(X, Y), X)
     assert pickle.loads(pickle.dumps(mapped))._model.to_bytes() == model._model.to_bytes()
     mapped.save(path)
@@ -283,7 +283,7 @@ def test_mapped_files_of_another_length_are_refused(length, tmp_path):
 @pytest.mark.parametrize("name", list(estimators.ALL))
 def test_compact_files_predict_the_same_and_do_not_learn(name, tmp_path):
     path = tmp_path / "model"
-    # Rows as they come: weights keep their bits, and predictions do not change at all.
+    # Unscaled rows: weights keep their bits, and predictions do not change.
     model = estimators.ALL[name](scaling="none").fit(X, Y)
     model.save(path, compact=True)
     compact = xmtree.load(path)
@@ -296,7 +296,7 @@ def test_compact_files_predict_the_same_and_do_not_learn(name, tmp_path):
     if name in estimators.ONLINE and hasattr(model, "trees_"):
         with pytest.raises(AttributeError, match="saved for prediction only"):
             _ = compact.trees_
-    # Once more, as any other model.
+    # The loaded model can be saved again.
     estimators.same_predictions(pickle.loads(pickle.dumps(compact)), compact, X)
     compact.save(path)
     estimators.same_predictions(xmtree.load(path, mmap=True), compact, X)

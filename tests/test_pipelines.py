@@ -304,7 +304,7 @@ def with_infinity(values):
     values[-1] = np.inf
 
 
-#: By the part what is changed, and what the error names.
+#: By part: the change, and the error it causes.
 DAMAGE = {
     "a matrix of another width": (
         "TruncatedSVD, sparse",

@@ -1,4 +1,4 @@
-"""A predictor is the model as it was, for any number of threads."""
+"""A predictor is a snapshot of a model, for any number of threads."""
 
 import pickle
 import sys
@@ -37,7 +37,7 @@ def assert_same(found, expected):
 
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize("name", list(estimators.ALL))
-def test_it_answers_as_the_model_does(name, form):
+def test_predictions_equal_those_of_the_model(name, form):
     model = estimators.ALL[name]().fit(X, Y)
     predictor, rows = model.predictor(), form(X[:30])
     expected = answers(model, rows)
@@ -73,14 +73,14 @@ def test_label_sets_have_the_models_form(name, y_form):
 
 
 @pytest.mark.parametrize("name", estimators.ONLINE)
-def test_later_learning_does_not_change_it(name):
+def test_later_training_does_not_change_a_predictor(name):
     model = estimators.ALL[name]().partial_fit(X[:40], Y[:40], classes=np.unique(Y))
     predictor, expected = model.predictor(), answers(model, X)
     model.partial_fit(X[40:], Y[40:])
     after = answers(model, X)
     assert_same(answers(predictor, X), expected)
     assert any((one != other).any() for one, other in zip(after, expected, strict=True))
-    # What the model has learned since is what one learns that has no predictor.
+    # The model continues as it would without a predictor.
     plain = estimators.ALL[name]().partial_fit(X[:40], Y[:40], classes=np.unique(Y))
     answers(plain, X)
     plain.partial_fit(X[40:], Y[40:])
@@ -88,14 +88,14 @@ def test_later_learning_does_not_change_it(name):
 
 
 @pytest.mark.parametrize("name", ["gamble", "ldsm"])
-def test_another_fit_does_not_change_it(name):
+def test_another_fit_does_not_change_a_predictor(name):
     model = estimators.ALL[name]().fit(X, Y)
     predictor, expected = model.predictor(), answers(model, X)
     model.fit(X[::-1] * 2, Y)
     assert_same(answers(predictor, X), expected)
 
 
-def test_a_pickle_holds_no_state_of_learning():
+def test_a_pickle_contains_no_state_of_training():
     wide = np.tile(X, (1, 100))
     for name, share in (("oaa", 0.7), ("lomtree", 0.9), ("recall-tree", 0.95)):
         model = estimators.ALL[name](scaling="none").fit(wide, Y)
@@ -104,7 +104,7 @@ def test_a_pickle_holds_no_state_of_learning():
         assert_same(answers(pickle.loads(copy), wide), answers(model, wide))
 
 
-def test_it_refuses_what_it_does_not_take():
+def test_unsupported_rows_are_refused():
     predictor = estimators.ALL["lomtree"]().fit(X, Y).predictor()
     for wrong in (X.tolist(), X.astype(int), X[np.newaxis], sp.csc_matrix(X), sp.csr_matrix(X > 0)):
         with pytest.raises(TypeError, match="X must be a float32 or float64 array"):
@@ -133,7 +133,7 @@ def test_many_threads_predict_at_once(name):
 
 @pytest.fixture
 def counter():
-    """The count of a thread that counts whenever it has the interpreter, for up to 50 ms."""
+    """Run a thread that counts whenever it has the interpreter, for up to 50 ms."""
     count, done, interval = [0], threading.Event(), sys.getswitchinterval()
 
     def run():
@@ -152,9 +152,9 @@ def counter():
 
 
 @pytest.mark.parametrize("name", ["oaa", "lomtree-3", "recall-tree", "ldsm", "gamble"])
-def test_one_row_keeps_the_interpreter_and_many_give_it_away(counter, name):
+def test_one_row_keeps_the_interpreter_and_many_release_it(counter, name):
     predictor = estimators.ALL[name]().fit(X, Y).predictor()
-    # Freezes, and so gives it away.
+    # The first call freezes the model, and releases the interpreter.
     predictor.predict(X)
 
     def is_given_away(rows):
@@ -162,15 +162,15 @@ def test_one_row_keeps_the_interpreter_and_many_give_it_away(counter, name):
         predictor.predict(rows)
         return counter[0] > before
 
-    # When its 50 ms are over, another thread has its turn.
+    # After 50 ms Python switches threads in any case.
     assert sum(is_given_away(X[:1]) for _ in range(200)) <= 20
     many = np.repeat(X, 100_000 // len(X), axis=0)
     assert any(is_given_away(many) for _ in range(3))
 
 
 @pytest.mark.parametrize("name", estimators.ONLINE)
-def test_threads_predict_while_another_learns(name):
-    """Nobody gets an error, and learning is not kept from its end."""
+def test_threads_predict_during_training(name):
+    """Check that no thread gets an error and that training ends."""
     model = estimators.ALL[name]().partial_fit(X, Y, classes=np.unique(Y))
     row, done, errors, asked = X[:1], threading.Event(), [], [0, 0, 0]
 

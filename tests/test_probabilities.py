@@ -1,4 +1,4 @@
-"""Probabilities: of every learner, calibrated, stored with the model."""
+"""Probabilities of all learners: calibration, storage, label sets."""
 
 import copy
 import pickle
@@ -20,7 +20,7 @@ from xmtree.metrics import calibration_error
 
 
 def noisy(n=3000, n_classes=5, seed=0):
-    """Overlapping classes: no learner is right on more than about two thirds."""
+    """Return overlapping classes, of which no learner can predict more than about two thirds."""
     random = np.random.default_rng(seed)
     y = random.integers(0, n_classes, n)
     X = random.normal(size=(n, 8))
@@ -35,7 +35,7 @@ def error_of_best(model, X, y):
 
 @pytest.mark.parametrize("name", estimators.ALL)
 @pytest.mark.parametrize("data", [estimators.dense, estimators.sparse], ids=["dense", "sparse"])
-def test_the_best_have_the_probabilities_of_all(name, data):
+def test_topk_probabilities_equal_predict_proba(name, data):
     X, y = data()
     model = estimators.ALL[name]().fit(X, y)
     probabilities = model.predict_proba(X)
@@ -53,7 +53,7 @@ def test_the_best_have_the_probabilities_of_all(name, data):
 
 
 @pytest.mark.parametrize("name", ["oaa", "oaa-softmax", "lomtree-3", "recall-tree", "filter-tree"])
-def test_a_learner_is_as_sure_as_it_is_right(name):
+def test_probabilities_of_the_best_label_are_calibrated(name):
     X, y = noisy()
     model = estimators.ALL[name]().fit(X, y)
     X_test, y_test = noisy(4000, seed=1)
@@ -64,7 +64,7 @@ def test_a_learner_is_as_sure_as_it_is_right(name):
     ("name", "most"),
     [("oaa", 0.03), ("recall-tree", 0.03), ("filter-tree", 0.06), ("ldsm", 0.03)],
 )
-def test_many_labels_are_as_likely_as_they_are_right(name, most):
+def test_probabilities_of_many_labels_are_calibrated(name, most):
     X, y = make_xmc(12_000, 3000, 1000, noise=0.6, exponent=0.5, random_state=0)
     known = np.isin(y, y[:8000]) & (np.arange(12_000) >= 8000)
     model = estimators.ALL[name]().fit(X[:8000], y[:8000])
@@ -75,26 +75,26 @@ def test_many_labels_are_as_likely_as_they_are_right(name, most):
 
 
 @pytest.mark.parametrize("name", ["oaa", "lomtree", "recall-tree", "filter-tree"])
-def test_with_many_rows_the_model_that_predicts_calibrates(name, monkeypatch):
+def test_with_many_rows_the_model_itself_is_calibrated(name, monkeypatch):
     monkeypatch.setattr(_calibration, "MANY_ROWS", 3000)
     monkeypatch.setattr(_calibration, "FEW_ROWS", 500)
     X, y = noisy()
     X_test, y_test = noisy(4000, seed=1)
     model = estimators.ALL[name](n_passes=3).fit(X, y)
-    # The rows that calibrate are learned in the last pass alone.
+    # The calibration rows are learned only in the last pass.
     assert model.n_examples_seen_ == 3 * 2500 + 500
     assert error_of_best(model, X_test, y_test) < 0.06
     again = estimators.ALL[name](n_passes=3).fit(X, y)
     np.testing.assert_array_equal(again.predict_proba(X_test), model.predict_proba(X_test))
 
 
-def test_rows_that_are_left_out_are_read_as_new_ones():
+def test_held_out_rows_lose_unseen_columns():
     X = sp.csr_matrix(np.array([[1, 1, 0], [0, 1, 0], [2, 0, 3]], np.float32))
     learned = np.array([1.0, 1.0, 0.0])
     rows = np.array([2])
     found = _calibration.without_unseen_columns(X, np.ones(3), learned, rows)
     assert found.toarray().tolist() == [[2, 0, 0]]
-    # Where columns are empty a new row may have others, too.
+    # If columns are empty, new rows may have other columns as well.
     wide = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(3, 9))
     found = _calibration.without_unseen_columns(wide, np.ones(3), learned, rows)
     assert found.toarray()[0, :3].tolist() == [2, 0, 3]
@@ -103,14 +103,14 @@ def test_rows_that_are_left_out_are_read_as_new_ones():
     ]
 
 
-def test_label_trees_for_sets_share_a_rows_probability():
+def test_label_trees_share_the_probability_of_a_row():
     X, y = noisy()
     X_test, y_test = noisy(4000, seed=1)
     model = xmtree.LdSMClassifier(random_state=0).fit(X, y)
     assert error_of_best(model, X_test, y_test) < 0.1
 
 
-def test_boosting_is_less_sure_than_its_scores():
+def test_the_temperature_lowers_the_confidence_of_boosting():
     X, y = noisy()
     X_test, y_test = noisy(4000, seed=1)
     model = xmtree.GambleClassifier(random_state=0).fit(X, y)
@@ -120,15 +120,15 @@ def test_boosting_is_less_sure_than_its_scores():
     own = calibration_error(y_test, probabilities.argmax(axis=1), probabilities.max(axis=1))
     assert model.temperature_ > 5
     assert error_of_best(model, X_test, y_test) < 0.4 * own
-    # Every tree knows all rows.
+    # Every tree has seen all rows.
     whole = xmtree.GambleClassifier(n_estimators=5, subsample=1.0, random_state=0).fit(X, y)
     assert whole.temperature_ == 1
 
 
-def test_equal_rows_of_different_labels_leave_boosting_its_scores():
+def test_equal_rows_of_different_labels_keep_the_temperature_low():
     random = np.random.default_rng(0)
     X, X_test = (random.integers(0, 2, (3000, 4)).astype(float) for _ in range(2))
-    # The label of three rows in four is told by the columns.
+    # The columns determine the label of three rows in four.
     y, y_test = (
         np.where(random.random(3000) < 0.75, x @ [1, 2, 0, 0], random.integers(0, 4, 3000))
         for x in (X, X_test)
@@ -138,19 +138,19 @@ def test_equal_rows_of_different_labels_leave_boosting_its_scores():
 
 
 @pytest.mark.parametrize("name", ["oaa", "filter-tree", "recall-tree"])
-def test_without_calibration_it_is_less_so(name):
+def test_without_calibration_the_error_is_larger(name):
     X, y = noisy()
     X_test, y_test = noisy(4000, seed=1)
     plain = estimators.ALL[name](calibrate=False).fit(X, y)
     model = estimators.ALL[name]().fit(X, y)
     assert error_of_best(plain, X_test, y_test) > 1.5 * error_of_best(model, X_test, y_test)
-    # Neither the model nor its predictions depend on it.
+    # Neither the model nor its predictions depend on calibration.
     estimators.same_predictions(plain, model, X_test)
     assert plain._model.to_bytes() == model._model.to_bytes()
 
 
 @pytest.mark.parametrize("name", ["oaa", "lomtree-3", "recall-tree", "filter-tree"])
-def test_a_stream_calibrates_on_what_it_is_about_to_learn(name):
+def test_a_stream_calibrates_before_it_learns(name):
     X, y = noisy()
     model = estimators.ALL[name]()
     slopes = set()
@@ -158,7 +158,7 @@ def test_a_stream_calibrates_on_what_it_is_about_to_learn(name):
         part = slice(start, start + 100)
         model.partial_fit(X[part], y[part], classes=range(5))
         slopes.add(model._calibration.slope)
-    # A fifth more each time: 100, 200, 300, 400, 500, 600, 800, 1000, 1200, ...
+    # Each time a fifth more: 100, 200, 300, 400, 500, 600, 800, 1000, 1200, ...
     assert 8 < len(slopes) < 18
     X_test, y_test = noisy(4000, seed=1)
     assert error_of_best(model, X_test, y_test) < 0.12
@@ -200,14 +200,14 @@ def test_rows_of_weight_0_do_not_calibrate():
     assert model.fit(X, wrong, weights)._calibration == alone._calibration
 
 
-def test_what_scores_may_be():
+def test_allowed_kinds_of_scores():
     X, y = estimators.dense()
     model = xmtree.LOMTreeClassifier(random_state=0).fit(X, y)
     with pytest.raises(ValueError, match='scores must be "raw" or "probability", got \'logit\''):
         model.predict_topk(X, scores="logit")
 
 
-def test_labels_without_a_score_share_what_is_left():
+def test_labels_without_a_score_share_the_rest():
     X, y = estimators.sparse()
     model = estimators.ALL["recall-tree-beam"]().fit(X, y)
     assert np.all(model.predict_proba(X[:5]) >= 0)
@@ -220,7 +220,7 @@ def test_labels_without_a_score_share_what_is_left():
 
 
 def some_sets(n=3000, n_labels=40, seed=0):
-    """Rows of one to three labels; features are noisy marks of them."""
+    """Return rows of one to three labels, with noisy features of them."""
     random = np.random.default_rng(seed)
     Y = np.zeros((n, n_labels), int)
     for row in Y:
@@ -233,25 +233,25 @@ def f1(true, found):
     return np.mean(2 * (true & found).sum(axis=1) / (true.sum(axis=1) + found.sum(axis=1)))
 
 
-def test_label_sets_are_those_above_the_threshold_found():
+def test_label_sets_are_the_labels_above_the_threshold():
     X, Y = some_sets()
     X_test, Y_test = some_sets(2000, seed=1)
     model = xmtree.OAAClassifier(random_state=0).fit(X, Y)
     probabilities = model.predict_proba(X_test)
     found = model.predict(X_test)
-    # No row that was learned is without labels.
+    # No training row is without labels.
     is_best = np.eye(40, dtype=bool)[probabilities.argmax(axis=1)]
     np.testing.assert_array_equal(found, (probabilities > model.threshold_) | is_best)
     assert found.sum(axis=1).min() == 1
     half = xmtree.OAAClassifier(random_state=0, threshold=0.5).fit(X, Y).predict(X_test)
     assert f1(Y_test, found) > f1(Y_test, half) + 0.005
     assert np.mean(found.sum(axis=1) == 0) < np.mean(half.sum(axis=1) == 0)
-    # The probability of a label is how often it is there.
+    # The mean probability of a label is its frequency.
     likely = (probabilities > 0.2) & (probabilities < 0.8)
     assert abs(np.mean(Y_test[likely]) - np.mean(probabilities[likely])) < 0.15
 
 
-def test_rows_may_be_without_labels_where_some_that_were_learned_are():
+def test_rows_may_have_no_labels_if_training_rows_have_none():
     X, Y = some_sets()
     Y[:300] = 0
     X = sp.diags(Y.any(axis=1).astype(np.float32)) @ X
@@ -260,7 +260,7 @@ def test_rows_may_be_without_labels_where_some_that_were_learned_are():
     assert model.predict(X)[:300].sum() == 0
 
 
-def test_threshold_and_number_of_labels_are_read_by_predictions():
+def test_threshold_and_n_labels_may_change_after_fit():
     X, Y = some_sets(400)
     model = xmtree.OAAClassifier(random_state=0).fit(X, Y)
     assert model.set_params(n_labels=2).predict(X).sum(axis=1).tolist() == [2] * 400
@@ -281,18 +281,18 @@ def test_a_stream_of_label_sets_finds_its_threshold():
     assert 0 < model.threshold_ < 0.5
 
 
-# Others that rest on probabilities.
+# Other tools that use probabilities.
 
 
 @pytest.mark.parametrize("name", ["oaa", "recall-tree", "filter-tree", "ldsm"])
-def test_scikit_learn_takes_the_probabilities(name):
+def test_scikit_learn_accepts_the_probabilities(name):
     X, y = noisy(400)
     model = estimators.ALL[name]()
     assert CalibratedClassifierCV(model, cv=2).fit(X, y).predict_proba(X).shape == (400, 5)
     assert OneVsRestClassifier(model).fit(X, y).predict_proba(X).shape == (400, 5)
     stack = StackingClassifier([("own", model)], LogisticRegression(), cv=2)
     assert stack.fit(X, y).score(X, y) > 0.4
-    # Of two classes of five: a guess has 0.4.
+    # A random guess of two of five classes has 0.4.
     scores = cross_val_score(model, X, y, scoring="top_k_accuracy", cv=2)
     assert np.all(scores > 0.55)
     loss = get_scorer("neg_log_loss")(model.fit(X, y), X, y)
@@ -300,7 +300,7 @@ def test_scikit_learn_takes_the_probabilities(name):
     assert top_k_accuracy_score(y, model.predict_proba(X), k=2) > 0.6
 
 
-# Labels known beforehand.
+# Labels that are known in advance.
 
 
 @pytest.mark.parametrize("name", [name for name in estimators.ALL if name != "lomtree-swapping"])
@@ -315,14 +315,14 @@ def test_labels_that_are_known_but_not_seen(name):
 
 
 @pytest.mark.parametrize("name", ["gamble", "samme", "ldsm"])
-def test_what_each_probability_asks_for_does_not_grow_with_the_model(name):
+def test_single_probabilities_do_not_cost_the_model_size(name):
     X, y = estimators.dense()
     few, many = (estimators.ALL[name](n_estimators=n).fit(X, y) for n in (1, 8))
     sizes = [
         {column: np.size(values) for column, values in model._model.summary().items()}
         for model in (few, many)
     ]
-    # LdSM has a flag for each tree.
+    # LdSM stores a flag per tree.
     assert all(size.pop("collapsed", n) == n for size, n in zip(sizes, (1, 8), strict=True))
     assert sizes[0] == sizes[1]
     assert set(sizes[0].values()) == {1}

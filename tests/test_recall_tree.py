@@ -1,4 +1,4 @@
-"""Recall Tree: its options act, its arrays agree with each other, recall is what it says."""
+"""Recall Tree: effects of options, consistency of arrays, recall."""
 
 import json
 
@@ -13,7 +13,7 @@ N_CLASSES = 40
 
 
 def data(n=1200, seed=0):
-    """Sparse rows of many classes, a tenth of them mislabelled."""
+    """Return sparse rows of many classes, a tenth of them mislabeled."""
     X, y = estimators.sparse(n, N_CLASSES, seed)
     random = np.random.default_rng(seed)
     return X, np.where(random.random(n) < 0.1, random.integers(0, N_CLASSES, n), y)
@@ -21,7 +21,7 @@ def data(n=1200, seed=0):
 
 X, Y = data()
 X_NEW, Y_NEW = data(seed=1)
-#: So few candidates that the tree has to part the classes.
+#: Few candidates, so that the tree has to separate the classes.
 FEW = {"bern_hyper": 0.1, "max_candidates": 4, "n_passes": 2, "random_state": 0}
 
 
@@ -35,7 +35,7 @@ def scores(model):
     return np.hstack([labels, scores])
 
 
-def test_the_arguments_are_those_of_the_core():
+def test_the_arguments_equal_those_of_the_core():
     model = RecallTreeClassifier().fit(X, Y)
     known = set(json.loads(model._model.params_json)) - {"seed"}
     assert known == set(model._core_names)
@@ -73,19 +73,19 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_every_option_acts(options, few):
+def test_every_option_has_an_effect(options, few):
     reference = few
     if "path_features" in options:
         reference = RecallTreeClassifier(**FEW, loss=options["loss"]).fit(X, Y)
     model = RecallTreeClassifier(**FEW | options).fit(X, Y)
     assert not np.array_equal(scores(model), scores(reference))
-    # All but a tree that is held back, or a hash of five bits, learn something.
+    # All learn something, except a tree that cannot grow and a hash of five bits.
     crippled = {"max_depth", "n_bits"} & set(options) or options.get("bern_hyper") == 10
     assert model.score(X, Y) > (0.2 if crippled else 0.5)
 
 
-def test_rare_classes_make_no_large_tree():
-    """Of 60 classes two are frequent: few candidates, and no deep tree, serve."""
+def test_rare_classes_do_not_enlarge_the_tree():
+    """Check that two frequent classes of 60 need few candidates and no deep tree."""
     random = np.random.default_rng(0)
     y = np.where(random.random(2000) < 0.97, random.integers(0, 2, 2000), np.arange(2000) % 60)
     X = sp.csr_array(np.eye(60, dtype=np.float32)[y])
@@ -94,7 +94,7 @@ def test_rare_classes_make_no_large_tree():
     assert few.tree_.depth.max() < many.tree_.depth.max()
     labels, _ = few.set_params(beam_size=1).predict_topk(X, 60)
     assert (labels >= 0).sum(axis=1).max() <= 8  # 4 ceil(H), H = 1.3 bits
-    # A stream is not known beforehand.
+    # The frequencies of a stream are not known in advance.
     stream = RecallTreeClassifier(random_state=0).partial_fit(X, y, classes=np.unique(y))
     assert (stream.max_candidates_, stream.max_depth_) == (4 * 6, 5)
 
@@ -110,7 +110,7 @@ def test_rare_classes_make_no_large_tree():
     ],
     ids=str,
 )
-def test_the_tree_keeps_to_its_limits(options):
+def test_the_tree_respects_its_limits(options):
     model = RecallTreeClassifier(**{"random_state": 0, **options}).fit(X, Y)
     tree = model.tree_
     n = len(tree.parent)
@@ -136,7 +136,7 @@ def test_the_tree_keeps_to_its_limits(options):
         assert labels[0] == tree.label[node]
         assert tree.recall[node] == pytest.approx(counts.sum() / tree.n_examples[node])
     assert not tree.held[0]
-    # Every example came to its end somewhere, and at no node that is held.
+    # The path of every example ends at a node, and at none that is held.
     ended = model._ended(tree)
     assert ended.sum() == tree.n_examples[0]
     assert (ended[tree.held] == 0).all()
@@ -173,12 +173,12 @@ def test_a_wider_beam_finds_more(few):
     assert recalls[-1] > recalls[0] + 0.02
 
 
-def test_all_classes_as_candidates_hide_nothing():
+def test_with_all_classes_as_candidates_the_recall_is_1():
     model = RecallTreeClassifier(max_candidates=N_CLASSES, random_state=0).fit(X, Y)
     assert model.candidate_recall(X_NEW, Y_NEW) == 1
 
 
-def test_the_beam_is_chosen_at_prediction(few, tmp_path):
+def test_the_beam_may_change_after_fit(few, tmp_path):
     model = RecallTreeClassifier(**FEW, beam_size=1).fit(X, Y)
     greedy = scores(model)
     np.testing.assert_array_equal(scores(model.set_params(beam_size=4)), scores(few))
@@ -214,7 +214,7 @@ def test_the_recall_of_the_candidates(few, monkeypatch):
         few.candidate_recall(X_NEW, [[1]] * len(Y_NEW))
 
 
-def test_progressive_recall_is_that_of_examples_not_yet_learned():
+def test_progressive_recall_precedes_learning():
     model = RecallTreeClassifier(**FEW, beam_size=1)
     found = []
     for at in range(300):
@@ -227,8 +227,7 @@ def test_progressive_recall_is_that_of_examples_not_yet_learned():
 
 
 def test_a_tiny_multiplier_compares_the_empirical_recall():
-    """Section 4.5 of the paper: the rule stays, with the recall in place of its bound; 0 switches
-    the rule off."""
+    """Section 4.5 of the paper: the rule uses the recall in place of its bound; 0 disables it."""
     settings = RecallTreeClassifier.PAPER | {"max_candidates": 2, "random_state": 0}
     itself, off, bounded = (
         RecallTreeClassifier(**settings | {"bern_hyper": bern_hyper}).fit(X, Y).tree_
@@ -243,8 +242,8 @@ def test_a_tiny_multiplier_compares_the_empirical_recall():
     )
 
 
-def test_the_papers_settings_are_not_those_of_its_authors_program():
-    """Table 3 of the paper beside Vowpal Wabbit's defaults."""
+def test_the_papers_settings_differ_from_vw():
+    """Compare Table 3 of the paper with Vowpal Wabbit's defaults."""
     paper, vw = RecallTreeClassifier.PAPER, RecallTreeClassifier.VW
     changed = {name: paper[name] for name in paper if vw.get(name) != paper[name]}
     assert changed == {
@@ -281,11 +280,11 @@ def test_there_are_no_scores_of_all_classes():
     assert not hasattr(RecallTreeClassifier(), "decision_function")
 
 
-def test_labels_in_the_tree_are_places_among_the_classes():
+def test_labels_in_the_tree_are_indices_of_classes():
     names = np.array([f"class {at:02}" for at in range(N_CLASSES)])
     model = RecallTreeClassifier(**FEW).fit(X, names[Y])
     tree = model.tree_
-    # At the root, where every example was counted in both passes: the most frequent classes.
+    # At the root, which counted every example in both passes, these are the most frequent classes.
     root = slice(*tree.candidate_starts[:2])
     counts = FEW["n_passes"] * np.bincount(Y)
     np.testing.assert_array_equal(tree.candidate_counts[root], np.sort(counts)[:-5:-1])

@@ -1,4 +1,4 @@
-"""Recall Tree on data and settings at the edge of what can be, and on random streams."""
+"""Recall Tree on extreme data and settings, and on random streams."""
 
 import pickle
 
@@ -31,7 +31,7 @@ def tree(**more):
 
 
 def assert_sound(model, rows, n_classes=N_CLASSES):
-    """Answers are labels, scores numbers in order, the tree adds up, a copy is the same."""
+    """Check predictions, the order of scores, the counts of the tree, and a copy."""
     k = n_classes + 1
     for beam_size in (1, 3):
         model.set_params(beam_size=beam_size)
@@ -57,7 +57,7 @@ def assert_sound(model, rows, n_classes=N_CLASSES):
     np.testing.assert_array_equal(again.predict_topk(rows, k)[1], scores)
 
 
-#: Accuracy on new rows, where it is not 0.85 at least: steps that are slow for five passes.
+#: Least accuracy on new rows if below 0.85, as five passes are few for small steps.
 LEAST = {"squared": 0.8, "logistic": 0.7}
 
 
@@ -72,7 +72,7 @@ def test_every_loss(loss):
 
 @pytest.mark.parametrize("mode", ["PAPER", "VW"])
 def test_reference_settings_find_the_label_among_few_candidates(mode):
-    """Two candidates of nine: the tree has to part the classes, the scorers the two."""
+    """Use two candidates of nine, so that the tree and the scorers have to separate classes."""
     settings = getattr(RecallTreeClassifier, mode) | {"n_passes": 5, "max_candidates": 2}
     model = tree(**settings).fit(X, Y)
     assert model.score(*NEW) > 0.97
@@ -99,7 +99,7 @@ EDGES = {
 
 @pytest.mark.parametrize("edge", EDGES.values(), ids=EDGES)
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
-def test_settings_at_the_edge(edge, form):
+def test_extreme_settings(edge, form):
     model = tree(**edge).fit(form(X), Y)
     assert_sound(model, form(X[:60]))
     model.partial_fit(form(X[:50]), Y[:50])
@@ -128,16 +128,16 @@ def test_strange_rows(rows, form):
             assert_sound(model, form(X[:40, : rows.shape[1]]))
 
 
-def test_without_features_the_commonest_label_is_the_answer():
+def test_without_features_the_most_frequent_label_is_predicted():
     y = np.repeat([2, 0, 1], [50, 30, 20])
     model = tree(max_candidates=2, beam_size=1).fit(np.zeros((100, 3)), y)
     assert model.predict([[0, 0, 0]])[0] == 2
 
 
-def test_equal_scores_are_in_order_of_frequency():
+def test_ties_are_in_order_of_frequency():
     y = np.repeat([2, 0, 1], [20, 30, 50])
     settings = {"learning_rate": 1e-45, "loss": "hinge", "beam_size": 1, "max_depth": 0}
-    # So small that all steps are 0.
+    # Steps round to 0.
     model = tree(**settings, scale_weights=False)
     model.fit(np.zeros((100, 3)), y, np.full(100, 0.25))
     labels, scores = model.predict_topk([[0, 0, 0]], 3)
@@ -185,7 +185,7 @@ def test_a_class_for_every_row():
 def test_a_heavy_example_does_not_overshoot(loss, heavy):
     weights = np.ones(400)
     weights[17] = heavy
-    # In units of the mean the others would be next to nothing.
+    # Relative to the mean, the other weights would be nearly 0.
     model = tree(loss=loss, n_passes=2, scale_weights=False).fit(X, Y, weights)
     assert_sound(model, X)
     assert model.predict(X[17:18]) == Y[17]
@@ -196,7 +196,7 @@ def test_a_heavy_example_does_not_overshoot(loss, heavy):
 
 @pytest.mark.parametrize("loss", ["softmax", "margin", "logistic"])
 @pytest.mark.parametrize("light", [1e-6, 1e-30])
-def test_light_examples_hardly_count(loss, light):
+def test_light_examples_have_little_effect(loss, light):
     weights = np.where(np.arange(400) % 4 == 0, light, 1)
     y = np.where(weights == light, (Y + 1) % N_CLASSES, Y)
     model = tree(loss=loss, n_passes=2, beam_size=1).fit(X, y, weights)
@@ -206,7 +206,7 @@ def test_light_examples_hardly_count(loss, light):
     assert without.n_examples_seen_ == 600
 
 
-def test_rows_of_no_weight_are_not_there():
+def test_rows_of_weight_0_do_not_count():
     keep = np.arange(400) % 3 > 0
     whole = tree(max_candidates=3).partial_fit(X, Y, np.arange(N_CLASSES), keep.astype(float))
     part = tree(max_candidates=3).partial_fit(X[keep], Y[keep], np.arange(N_CLASSES))
@@ -214,7 +214,7 @@ def test_rows_of_no_weight_are_not_there():
         np.testing.assert_array_equal(a, b)
 
 
-def test_early_stopping_goes_back_to_the_best_pass():
+def test_early_stopping_restores_the_best_pass():
     random = np.random.default_rng(0)
     y = random.integers(0, N_CLASSES, 400)  # nothing to learn
     model = tree(early_stopping=True, n_passes=50, max_candidates=3).fit(X, y)
@@ -227,16 +227,16 @@ def test_early_stopping_goes_back_to_the_best_pass():
         tree(early_stopping=True).fit(X[:1], Y[:1])
 
 
-def test_a_beam_that_is_wider_than_the_tree():
+def test_a_beam_wider_than_the_tree():
     model = tree(max_candidates=2).fit(X, Y)
     narrow = model.set_params(beam_size=4).candidate_recall(X, Y)
     wide = model.set_params(beam_size=1024)
     assert_sound(wide, X)
-    # Improbable ways are left out, however wide the beam.
+    # Improbable paths are dropped, however wide the beam.
     assert wide.candidate_recall(X, Y) >= narrow
 
 
-def test_an_interrupt_leaves_a_model_that_goes_on(monkeypatch):
+def test_an_interrupted_model_can_be_trained_further(monkeypatch):
     from contextlib import contextmanager
 
     @contextmanager
@@ -292,7 +292,7 @@ def test_random_streams(options, seed, density, weighted):
     model = RecallTreeClassifier(random_state=seed, **options).fit(rows, y, weights)
     assert_sound(model, rows[:20], n_classes)
     same = RecallTreeClassifier(random_state=seed, n_jobs=2, **options).fit(rows, y, weights)
-    # A dense row and a sparse row of the same numbers read the same.
+    # Dense and sparse rows of the same numbers give the same result.
     forms = [rows.toarray(), rows.astype(np.float64), rows]
     expected = model.predict_topk(rows, 3)
     for form in forms:
@@ -303,7 +303,7 @@ def test_random_streams(options, seed, density, weighted):
     np.testing.assert_array_equal(np.vstack(parts), expected[1])
 
 
-def test_a_saved_model_goes_on_as_if_it_had_not_been(tmp_path):
+def test_a_saved_model_continues_unchanged(tmp_path):
     for more in ({}, {"paper_tree": True}, {"loss": "hinge", "path_features": "all"}):
         model = tree(max_candidates=3, **more).fit(X[:200], Y[:200])
         model.save(tmp_path / "model")

@@ -1,7 +1,7 @@
-"""Recall Tree by its own defaults equals the slow reference, node for node.
+"""Recall Tree with its defaults equals the slow reference, node for node.
 
-The tree's shape, counts, entropies, bounds and candidates, every answer and every
-score on the way, on streams whose classes come and go.
+Shape, counts, entropies, bounds, candidates, predictions and scores are compared, on
+streams of changing classes.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ N_CLASSES = 12
 
 
 def stream(seed, n=350, density=0.7):
-    """Rows whose labels drift, a tenth of them noise; importances."""
+    """Return rows with drifting labels, a tenth of them noise, and importance weights."""
     random = np.random.default_rng(seed)
     centres = random.normal(size=(N_CLASSES, N_FEATURES))
     labels = (np.arange(n) * 2 // n * 4 + random.integers(0, 8, n)) % N_CLASSES
@@ -27,7 +27,7 @@ def stream(seed, n=350, density=0.7):
 
 
 def both(settings):
-    """The core and the reference of some settings."""
+    """Return the core's learner and the reference with some settings."""
     given = {"max_candidates": 3, "max_depth": 3, "loss": "margin", **settings}
     given.setdefault("learning_rate", 1.0)
     given.setdefault("bern_hyper", 0.1)
@@ -99,7 +99,7 @@ def test_every_node_agrees(settings, weighted):
 
 
 def test_first_steps_of_the_softmax():
-    """Gradients so large that chance has no say."""
+    """Use gradients so large that no step is sampled."""
     fast, slow = both({"loss": "softmax", "max_depth": 0, "learning_rate": 0.5})
     X, _, _ = stream(seed=1, n=40)
     for i, label in enumerate([3, 5, 5, 3, 7, 3, 5]):
@@ -110,7 +110,7 @@ def test_first_steps_of_the_softmax():
             assert_same_scores(fast, slow, x)
 
 
-def test_rounding_of_the_softmax_is_right_on_average():
+def test_sampled_steps_of_the_softmax_are_unbiased():
     X, labels, _ = stream(seed=2, n=3000)
     fast, slow = both({"loss": "softmax", "max_depth": 0, "max_candidates": N_CLASSES})
     fast.partial_fit(X, labels)

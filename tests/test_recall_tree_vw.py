@@ -1,5 +1,4 @@
-"""Recall Tree in its reference mode equals Vowpal Wabbit's --recall_tree, prediction for
-prediction, and so does the tree that comes out."""
+"""Recall Tree in its reference mode equals Vowpal Wabbit's --recall_tree, with the same tree."""
 
 import json
 from pathlib import Path
@@ -10,13 +9,13 @@ import scipy.sparse as sp
 from xmtree import RecallTreeClassifier
 
 GOLDEN = Path(__file__).parent / "golden"
-#: Rows of weight 0 leave traces in Vowpal Wabbit, which loses its tree if they come
-#: early. Here they are as good as not there.
+#: Streams with rows of weight 0. They change Vowpal Wabbit, which loses its tree if they come
+#: early; here they have no effect.
 WITH_ZEROS = {"vw_recall_weighted", "vw_recall_late_zeros"}
 
 
 def runs():
-    """Every run of every golden file whose options there are here, too."""
+    """Yield every run of every golden file whose options xmtree supports."""
     found = []
     for path in sorted(GOLDEN.glob("vw_recall_*.npz")):
         with np.load(path) as file:
@@ -28,7 +27,7 @@ def runs():
 
 
 def settings(text, n_classes):
-    """Vowpal Wabbit's options as parameters."""
+    """Return Vowpal Wabbit's options as parameters."""
     given = dict(RecallTreeClassifier.VW)
     for option in text.split("--")[2:]:
         name, _, value = option.strip().partition(" ")
@@ -77,7 +76,7 @@ def test_predictions_agree(path, run, text):
 
 @pytest.mark.parametrize(("path", "run", "text"), runs())
 def test_every_node_agrees(path, run, text):
-    """Both passes at once: the tree from the root down, and the errors on the way."""
+    """Compare the tree and the progressive errors after both passes."""
     with np.load(path) as file:
         meta = json.loads(str(file["meta"]))
         node = {name: file[f"{run}.node_{name}"] for name in ("links", "n", "entropy", "bound")}

@@ -1,6 +1,6 @@
 """The slow references agree with Vowpal Wabbit on every golden prediction.
 
-``reference/README.md`` says what the files hold.  VW itself is not needed here.
+``reference/README.md`` describes the files.  VW itself is not needed here.
 """
 
 import json
@@ -19,8 +19,8 @@ GOLDEN = Path(__file__).parent / "golden"
 FILES = {path.stem.removeprefix("vw_"): np.load(path) for path in sorted(GOLDEN.glob("vw_*.npz"))}
 META = {stream: json.loads(str(file["meta"])) for stream, file in FILES.items()}
 
-# Swaps in both passes together.  VW does not tell; where each prediction and the
-# final tree agree, so do the swaps.  Listed so that nobody loses them unnoticed.
+# Swaps in both passes together.  VW does not report them, but they agree if all predictions
+# and the final tree do.  They are listed so that a lost swap is noticed.
 SWAPS = {
     "drift": {"T23_R4": 9, "T23_R1": 246, "T15_R2": 12, "T40_R4": 15},
     "many": {"T29_R4": 5, "T100_R4": 5},
@@ -32,7 +32,7 @@ SWAPS = {
 
 
 def cases(kind):
-    """(stream, run, options as a dict) of every golden run of a kind."""
+    """Yield (stream, run, options as a dict) of every golden run of a kind."""
     found = []
     for stream, meta in META.items():
         for run, text in meta["options"].items():
@@ -43,20 +43,20 @@ def cases(kind):
 
 
 def rows(file, part):
-    """The rows (indices, values) of a part, in order."""
+    """Yield the rows (indices, values) of a part, in order."""
     indptr, indices, data = (file[f"{part}_{key}"] for key in ("indptr", "indices", "data"))
     cuts = [slice(a, b) for a, b in pairwise(indptr)]
     return [(indices[cut], data[cut]) for cut in cuts]
 
 
 def examples(file):
-    """The rows to learn (indices, values, label, weight), in order."""
+    """Yield the rows to learn (indices, values, label, weight), in order."""
     pairs = zip(rows(file, "train"), file["train_y"].tolist(), file["train_weight"], strict=True)
     return [(*row, y, float(h)) for row, y, h in pairs]
 
 
 def assert_predictions(model, file, run):
-    """Two passes of progressive predictions, then the test rows."""
+    """Compare two passes of progressive predictions, then the test rows."""
     train = examples(file)
     for part in ("pass1", "pass2"):
         answers = [model.learn(*example) for example in train]
@@ -75,7 +75,7 @@ def test_oaa(stream, run, options):
         tau = float(options.get("quantile_tau", 0.5))
         return VWOneAgainstAll(int(options["oaa"]), META[stream]["n_features"], loss, rate, tau)
 
-    # Bit for bit where no exp is involved: exp is not rounded alike everywhere.
+    # Bit for bit without exp, which platforms round differently.
     close = {"rtol": 1e-5, "atol": 1e-5} if loss in ("squared", "logistic") else {"rtol": 0}
     head, train = model(), examples(file)
     for scores, example in zip(file[f"{run}.scores_head"], train, strict=False):
@@ -103,7 +103,7 @@ def test_lomtree(stream, run, options):
 
 
 def assert_same_tree(model, vw):
-    """Node for node: VW numbers its nodes as Algorithm 1 makes them, the root 0."""
+    """Compare node for node; VW numbers nodes in the order of creation, the root 0."""
     nodes, leaf = model.nodes, np.array([v.is_leaf for v in model.nodes])
     np.testing.assert_array_equal(vw["node_internal"], ~leaf)
     np.testing.assert_array_equal(vw["node_min_count"], [v.C for v in nodes])
@@ -132,7 +132,7 @@ def assert_same_tree(model, vw):
 
 @pytest.mark.parametrize(("stream", "run", "options"), cases("recall"))
 def test_recall_tree(stream, run, options):
-    """Predictions, the scores they rest on, and the final tree node for node."""
+    """Compare predictions, their scores, and the final tree node for node."""
     file, meta = FILES[stream], META[stream]
     vw = {k.removeprefix(f"{run}."): file[k] for k in file.files if k.startswith(f"{run}.")}
     base = FILES[meta["stream"]]
@@ -141,7 +141,7 @@ def test_recall_tree(stream, run, options):
         weights = file["train_weight"].tolist()
         train = [(*e[:3], h) for e, h in zip(train, weights, strict=True)]
     model = recall_tree(meta, options)
-    # As for OAA: VW's exp is not ours everywhere.
+    # As for OAA, exp may be rounded differently.
     exact = options.get("loss_function") in ("hinge", "quantile")
     close = {"rtol": 0} if exact else {"rtol": 1e-5, "atol": 1e-5}
     depths = []
@@ -167,7 +167,7 @@ def test_recall_tree(stream, run, options):
 
 
 def recall_tree(meta, options):
-    """The reference for the options of a run."""
+    """Return the reference for the options of a run."""
     kinds = {
         "max_candidates": int, "max_depth": int, "bern_hyper": float, "learning_rate": float,
     }  # fmt: skip
@@ -182,12 +182,12 @@ def recall_tree(meta, options):
 
 
 def assert_same_recall_tree(model, vw):
-    """Node for node, in VW's numbers; VW writes 0 where a leaf has no child or router."""
+    """Compare node for node, in VW's numbering; VW writes 0 for a missing child or router."""
     links = [(v.parent, v.left or 0, v.right or 0, v.router or 0, v.depth) for v in model.nodes]
     np.testing.assert_array_equal(vw["node_links"], links)
     np.testing.assert_array_equal(vw["node_n"], [v.n for v in model.nodes])
     np.testing.assert_array_equal(vw["node_bound"], [v.bound for v in model.nodes])
-    # log is not rounded alike everywhere.
+    # Platforms round log differently.
     entropy = [v.entropy for v in model.nodes]
     np.testing.assert_allclose(vw["node_entropy"], entropy, rtol=1e-11, atol=1e-12)
     counts = [pair for v in model.nodes for pair in v.counts]
@@ -198,7 +198,7 @@ def assert_same_recall_tree(model, vw):
 
 
 def drifting(seed, n, k, d=6):
-    """A stream whose class distribution changes often, for small trees."""
+    """Return a stream with a changing class distribution, for small trees."""
     rng = np.random.default_rng(seed)
     centres = rng.normal(size=(k, d))
     for i in range(n):
@@ -211,7 +211,7 @@ def drifting(seed, n, k, d=6):
 @pytest.mark.parametrize("T", [0, 1, 3, 6])
 @pytest.mark.parametrize("resistance", [1, 2, 4])
 def test_invariants_hold_after_every_example(T, resistance):
-    """The root's own swap too, which VW gets wrong."""
+    """Check invariants, also after a swap at the root, which VW gets wrong."""
     n, root_swaps = 250, 0
     for seed in range(2):
         model = LOMTree(6, T, resistance)
@@ -223,14 +223,14 @@ def test_invariants_hold_after_every_example(T, resistance):
 
 
 @pytest.mark.parametrize("seed", [0, 2])
-def test_from_a_swap_resistance_of_4_on_no_node_is_recycled_more_often_than_lemma_3_says(seed):
+def test_from_a_swap_resistance_of_4_on_lemma_3_bounds_recycling(seed):
     n, most = 1500, {}
     for resistance in (1, 4):
         model = LOMTree(6, 3, resistance)
         for example in drifting(seed, n, k=6):
             model.learn(*example)
         most[resistance] = max(v.recycled for v in model.nodes)
-    # On the same stream a lower one breaks the bound.
+    # On the same stream, a lower resistance exceeds the bound.
     assert 1 <= most[4] <= math.log2(n) < most[1]
 
 

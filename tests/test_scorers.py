@@ -33,7 +33,7 @@ def learner(name, **more):
 
 @pytest.mark.parametrize("name", ["oaa", "ldsm"])
 @pytest.mark.parametrize("form", FORMS)
-def test_score_is_the_share_of_label_sets_that_are_right(name, form):
+def test_score_is_the_share_of_correct_label_sets(name, form):
     model = learner(name).fit(X[:60], FORMS[form][:60])
     expected = learner(name).fit(X[:60], DENSE[:60]).predict(X)
     assert 0.1 < accuracy_score(DENSE, expected) < 1
@@ -76,7 +76,7 @@ def test_searches_and_cross_validation(name, form):
         found = [search.cv_results_[f"split{i}_test_{measure}"][0] for i in range(3)]
         np.testing.assert_allclose(found, values, err_msg=measure)
     assert search.best_score_ == pytest.approx(np.mean(expected["P@1"]))
-    if sp.issparse(y):  # which scikit-learn's other functions refuse
+    if sp.issparse(y):  # scikit-learn's other functions refuse it
         return
     found = cross_validate(learner(name), X, y, cv=FOLDS, scoring=scorers)
     np.testing.assert_allclose(found["test_PSP@3"], expected["PSP@3"])
@@ -86,8 +86,8 @@ def test_searches_and_cross_validation(name, form):
 
 @pytest.mark.parametrize(("name", "grid"), [("ldsm", "n_estimators"), ("oaa", "learning_rate")])
 @pytest.mark.parametrize("form", ["words", "dense", "sparse"])
-def test_a_search_finds_what_ranks_best(name, grid, form):
-    """Of one tree or several, of small steps or larger ones."""
+def test_a_search_finds_the_best_ranking(name, grid, form):
+    """Search over numbers of trees and step sizes."""
     values = [1, 8] if name == "ldsm" else [0.001, 1.0]
     scorers = metrics.make_scorers((1, 3))
     model = estimators.ALL[name](**({"scorers": "none"} if name == "ldsm" else {}))
@@ -104,7 +104,7 @@ def test_a_search_finds_what_ranks_best(name, grid, form):
 
 
 @pytest.mark.parametrize("form", ["words", "dense", "frame"])
-def test_a_threshold_is_found_by_accuracy_and_not_by_ranking(form):
+def test_a_search_by_accuracy_finds_a_threshold(form):
     y = pd.DataFrame(DENSE, columns=NAMES) if form == "frame" else FORMS[form]
     grid = {"threshold": [0.05, 0.3, 0.99]}
     search = GridSearchCV(learner("oaa"), grid, cv=FOLDS).fit(X, y)
@@ -133,7 +133,7 @@ def test_one_label_per_row_in_a_pipeline():
     assert scorer(whole, rows, labels) == whole.score(rows, labels)
 
 
-def test_what_is_made_and_refused():
+def test_scorers_and_their_errors():
     assert list(metrics.make_scorers([1, 5])) == ["P@1", "P@5", "nDCG@1", "nDCG@5"]
     with pytest.raises(ValueError, match="k must be"):
         metrics.make_scorers(0)

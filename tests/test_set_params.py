@@ -1,4 +1,4 @@
-"""Nothing after ``fit`` depends on a constructor parameter that was changed since."""
+"""After ``fit``, changed constructor parameters have no effect."""
 
 import copy
 import os
@@ -14,7 +14,7 @@ from xmtree.cli import main
 X, Y = estimators.sparse(n=60)
 SETS_X, SETS_Y = estimators.label_sets(n=60)
 
-#: What may change between fit and prediction: how it is computed, and what it is asked for.
+#: Parameters that predictions read, and that may change after ``fit``.
 OF_PREDICTION = {
     "n_jobs": "threads, of which answers do not depend",
     "verbose": "a progress bar",
@@ -24,7 +24,7 @@ OF_PREDICTION = {
     "n_labels": "the number of labels that LdSM's predict returns",
 }
 
-#: All values that a parameter may have are tried, and not two alone.
+#: True to try all values of a parameter and not just two.
 EXHAUSTIVE = os.environ.get("XMTREE_EXHAUSTIVE") == "1"
 
 METHODS = ["predict", "predict_proba", "decision_function", "predict_scores", "staged_predict"]
@@ -36,7 +36,7 @@ ATTRIBUTES = [
 
 
 def others(model, name):
-    """Values that the parameter may have and has not, and one that it may not have."""
+    """Return other valid values of the parameter, and an invalid one."""
     now = getattr(model, name)
     values = ["nonsense"]
     for allowed in model._parameter_constraints[name]:
@@ -64,14 +64,14 @@ def others(model, name):
 
 
 def plain(answer):
-    """An answer in a form that can be compared."""
+    """Return a result in a form that can be compared."""
     if sparse.issparse(answer):
         return answer.toarray()
     return list(answer) if hasattr(answer, "__next__") else answer
 
 
 def state(model, rows, labels):
-    """All that a fitted estimator says."""
+    """Return all predictions and attributes of a fitted estimator."""
     said = {name: plain(getattr(model, name)(rows)) for name in METHODS if hasattr(model, name)}
     said |= {name: getattr(model, name) for name in ATTRIBUTES if hasattr(model, name)}
     said["labels"], said["scores"] = model.predict_topk(rows, 4)
@@ -80,7 +80,7 @@ def state(model, rows, labels):
 
 
 def after_partial_fit(model, rows, labels):
-    """What it says then, or why it refuses."""
+    """Return the state after partial_fit, or the error."""
     try:
         model.partial_fit(rows, labels)
     except ValueError as error:
@@ -91,7 +91,7 @@ def after_partial_fit(model, rows, labels):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", estimators.ALL)
 @pytest.mark.parametrize("sets", [False, True])
-def test_nothing_after_fit_depends_on_a_parameter_changed_since(name, sets, tmp_path):
+def test_parameters_changed_after_fit_have_no_effect(name, sets, tmp_path):
     if sets and name not in estimators.MULTILABEL:
         pytest.skip("learns one label per row")
     rows, labels = (SETS_X, SETS_Y.toarray()) if sets else (X, Y)
@@ -123,7 +123,7 @@ def test_nothing_after_fit_depends_on_a_parameter_changed_since(name, sets, tmp_
 
 
 @pytest.mark.parametrize("cls", [xmtree.ActiveGamble, xmtree.ActiveLearner])
-def test_an_active_learner_that_is_fitted_does_not_depend_on_its_parameters_either(cls):
+def test_parameters_changed_after_fit_do_not_affect_active_learners(cls):
     rows, labels = estimators.dense(n=120)
     template = xmtree.GambleClassifier(n_estimators=5, categorical_features=None)
     model = cls(estimator=template, n_rounds=3, random_state=0).fit(rows, labels)
@@ -154,14 +154,14 @@ def test_inspect_prints_the_parameters_of_the_training(tmp_path, capsys):
     shown = dict(line for line in lines if len(line) == 2)
     assert shown["bern_hyper"] == "3.0"
     assert shown["loss"] == "'softmax'"
-    # What predictions use is what the file says.
+    # Parameters of predictions are those of the file.
     assert shown["beam_size"] == "7"
 
 
 @pytest.mark.parametrize(
     "changed", [{"scorers": "none"}, {"n_negatives": 5}, {"beta": 0.5}, {"arity": 3}]
 )
-def test_trees_are_not_added_to_what_was_trained_otherwise(changed):
+def test_trees_are_not_added_after_changed_parameters(changed):
     settings = {"n_estimators": 2, "max_nodes": 20, "warm_start": True, "random_state": 0}
     model = xmtree.LdSMClassifier(**settings).fit(SETS_X, SETS_Y)
     before = state(model, SETS_X, SETS_Y.toarray())

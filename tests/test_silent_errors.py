@@ -1,4 +1,4 @@
-"""What was once answered wrongly without a word."""
+"""Input that once gave wrong results without an error."""
 
 import estimators
 import numpy as np
@@ -21,7 +21,7 @@ def test_columns_of_an_indicator_must_be_in_the_order_of_classes_():
         model = xmtree.OAAClassifier(random_state=0)
         model.partial_fit(X, indicator[:, ::-1], classes=["a", "z"])
         assert model.predict_topk(X[:1], 1)[0].tolist() == [["z"]]
-    # Labels and lists say themselves which class is meant.
+    # Labels and lists name their classes.
     model = xmtree.OAAClassifier(random_state=0)
     model.partial_fit(X, [["z"]] * 60 + [["a"]] * 60, classes=["z", "a"])
     assert model.predict_topk(X[:1], 1)[0].tolist() == [["z"]]
@@ -46,7 +46,7 @@ def test_labels_beyond_int64_keep_their_sign():
     assert found.tolist() == [[2**63 + 5, 3, None]]
 
 
-def test_probabilities_are_those_of_the_loss_that_was_fitted():
+def test_probabilities_are_those_of_the_fitted_loss():
     model = xmtree.OAAClassifier(loss="softmax", random_state=0).fit(X, np.repeat([0, 1], 60))
     before = model.predict_proba(X[:5])
     for other in ("logistic", "hinge"):
@@ -59,7 +59,7 @@ def test_probabilities_are_those_of_the_loss_that_was_fitted():
 
 
 @pytest.mark.parametrize("name", ["OAAClassifier", "LOMTreeClassifier", "GambleClassifier"])
-def test_k_far_beyond_the_number_of_classes_is_refused(name):
+def test_k_far_above_the_number_of_classes_is_refused(name):
     model = getattr(xmtree, name)(random_state=0).fit(X, np.repeat([0, 1], 60))
     with pytest.raises(ValueError, match=r"k must be at most 1000"):
         model.predict_topk(X, 10**8)
@@ -83,7 +83,7 @@ def file(tmp_path):
         (["--learner", "lomtree", "-o", "no/such/folder/model"], "no/such/folder", 1),
     ],
 )
-def test_options_of_fit_act_or_are_refused(file, capsys, tmp_path, options, message, code):
+def test_options_of_fit_work_or_are_refused(file, capsys, tmp_path, options, message, code):
     output = [] if "-o" in options else ["-o", str(tmp_path / "model")]
     assert main(["fit", str(file), *options, *output]) == code
     assert not (tmp_path / "model").exists()
@@ -93,7 +93,7 @@ def test_options_of_fit_act_or_are_refused(file, capsys, tmp_path, options, mess
 def test_the_index_base_is_part_of_the_model(tmp_path, capsys):
     train, test = tmp_path / "train.svm", tmp_path / "test.svm"
     train.write_text("0 0:1\n1 1:1\n2 2:1\n" * 30)
-    # Index 0 happens not to occur: guessed anew, every column would be off by one.
+    # Index 0 does not occur here: a new guess would shift every column by one.
     test.write_text("1 1:1\n2 2:1\n" * 10)
     model = str(tmp_path / "model")
     assert main(["fit", str(train), "--learner", "oaa", "-o", model]) == 0
@@ -109,16 +109,16 @@ WORDS, TOPICS = estimators.sparse()
 
 
 def with_width(rows, width):
-    """The same rows in a matrix of another number of columns; those beyond are dropped."""
+    """Return the rows in a matrix of another width, without columns beyond it."""
     rows = sp.csr_matrix(rows, copy=True)
     rows.resize(rows.shape[0], width)
     return rows
 
 
 @pytest.mark.parametrize("name", HASHING)
-def test_with_hashing_any_number_of_columns_is_accepted(name, tmp_path):
+def test_hashing_accepts_any_number_of_columns(name, tmp_path):
     hashed = {"n_bits": 12, "scaling": "row"}
-    # Half of the columns are not known when learning begins.
+    # Half of the columns first occur in a later batch.
     model = HASHING[name](**hashed).fit(with_width(WORDS, 24), TOPICS)
     model.save(tmp_path / "model")
     for learner in (model, xmtree.load(tmp_path / "model")):
@@ -130,7 +130,7 @@ def test_with_hashing_any_number_of_columns_is_accepted(name, tmp_path):
             )
     if name not in estimators.ONLINE:
         return
-    # A column has the same place, whatever the width of its batch.
+    # The place of a column does not depend on the width of its batch.
     growing, wide = (HASHING[name](**hashed) for _ in range(2))
     for start in range(0, 300, 100):
         batch, labels = WORDS[start : start + 100], TOPICS[start : start + 100]
@@ -138,7 +138,7 @@ def test_with_hashing_any_number_of_columns_is_accepted(name, tmp_path):
         growing.partial_fit(narrow, labels, classes=np.arange(12))
         wide.partial_fit(with_width(narrow, 48), labels, classes=np.arange(12))
     estimators.same_predictions(growing, wide, WORDS)
-    # It has learned from the columns that came later, too.
+    # The model has learned from the later columns.
     narrow_scores = growing.predict_topk(with_width(WORDS, 24), 3)[1]
     assert np.any(growing.predict_topk(WORDS, 3)[1] != narrow_scores)
 
@@ -154,7 +154,7 @@ def test_hashed_columns_of_a_frame_keep_their_names():
 
 @pytest.fixture
 def widening(tmp_path):
-    """Training and test files; the test file has a feature that the other does not."""
+    """Write training and test files, with an additional feature in the test file."""
     (tmp_path / "train.svm").write_text("0 0:1\n1 1:1\n" * 30)
     (tmp_path / "test.svm").write_text("0 0:1\n1 1:1 5:3\n" * 5)
     (tmp_path / "train.xmc").write_text("60 2 2\n" + "0 0:1\n1 1:1\n" * 30)
@@ -184,7 +184,7 @@ def test_unknown_features_of_a_file_are_left_out_on_request(kind, model, widenin
     assert [line[0] for line in capsys.readouterr().out.splitlines()] == ["0", "1"] * 5
 
 
-def test_the_command_line_takes_any_feature_where_they_are_hashed(widening, capsys):
+def test_the_command_line_accepts_any_hashed_feature(widening, capsys):
     path, test = str(widening / "model"), str(widening / "test.svm")
     options = ["--learner", "lomtree", "--set", "n_bits=10", "--index-base", "0", "-o", path]
     assert main(["fit", str(widening / "train.svm"), *options]) == 0

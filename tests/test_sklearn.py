@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, over every estimator."""
+"""scikit-learn's own checks of every estimator."""
 
 import estimators
 import xmtree
@@ -7,7 +7,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-# What weights mean is tested in test_weights.py for those excused here.
+# test_weights.py tests weights for the estimators that are excused here.
 IN_ORDER = (
     "an online learner takes examples one after the other: an example of weight 2 is one "
     "larger step, twice the example is two steps, and another order of the rest"
@@ -25,7 +25,7 @@ CHOSEN = {
     "check_sample_weight_equivalence_on_dense_data": ROWS_CHOSEN,
     "check_sample_weight_equivalence_on_sparse_data": ROWS_CHOSEN,
 }
-#: These also try rows of another width than those of ``fit``, which must be refused.
+#: These checks also try rows of another width than in ``fit``, which must be refused.
 HASHED = dict.fromkeys(
     (
         "check_n_features_in_after_fitting",
@@ -46,7 +46,7 @@ EXPECTED = {
 
 
 def expected(estimator):
-    """The checks that ``estimator`` cannot pass, and why."""
+    """Return the checks that ``estimator`` cannot pass, with reasons."""
     if isinstance(estimator, xmtree.ActiveGamble | xmtree.ActiveLearner):
         return CHOSEN
     if not isinstance(estimator, xmtree.GambleClassifier | xmtree.SAMMEClassifier):

@@ -56,6 +56,6 @@ def test_no_two_files_depend_on_each_other():
 
 
 def related(one, other):
-    """Whether one of two modules is the parent of the other."""
+    """Return whether one of two modules is the parent of the other."""
     parents = [name.removesuffix("/mod") for name in (one, other)]
     return parents[0].startswith(f"{parents[1]}/") or parents[1].startswith(f"{parents[0]}/")

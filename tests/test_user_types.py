@@ -1,6 +1,6 @@
-"""A user's program is checked by ``mypy --strict``: what it may call, and what it may not.
+"""``mypy --strict`` accepts correct calls of a user's program and rejects wrong ones.
 
-An error that is expected has its ``type: ignore``; strict checking reports one that is not needed.
+A wrong call has a ``type: ignore``; strict checking reports a ``type: ignore`` without an error.
 """
 
 import os

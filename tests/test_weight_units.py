@@ -1,4 +1,4 @@
-"""``sample_weight`` counts relative to its mean, whatever its unit."""
+"""``sample_weight`` is relative to its mean, so its unit does not matter."""
 
 import estimators
 import numpy as np
@@ -9,7 +9,7 @@ from sklearn.ensemble import AdaBoostClassifier
 X, y = estimators.dense()
 WEIGHTS = np.random.default_rng(0).integers(1, 9, len(y)).astype(float)
 WEIGHTS[::7] = 0
-#: Settings that take weights as Vowpal Wabbit does.
+#: Settings that use weights as they are, like Vowpal Wabbit.
 AS_THEY_ARE = {"recall-tree-nag"}
 
 
@@ -20,7 +20,7 @@ def scores_of(model):
 
 @pytest.mark.parametrize("name", sorted(set(estimators.ALL) - AS_THEY_ARE))
 @pytest.mark.parametrize("unit", [10, 1 / 200, 1e-6, 1e6])
-def test_the_unit_of_the_weights_does_not_matter(name, unit):
+def test_the_unit_of_weights_does_not_matter(name, unit):
     make = estimators.ALL[name]
     labels, scores = scores_of(make().fit(X, y, WEIGHTS))
     again, scores_again = scores_of(make().fit(X, y, WEIGHTS * unit))
@@ -69,15 +69,15 @@ def test_the_unit_of_a_streams_weights_does_not_matter(name):
 
 
 @pytest.mark.parametrize("name", [name for name in ONLINE if name != "lomtree-3"])
-def test_the_cuts_of_a_weighted_stream_do_not_matter(name):
-    # Each member of an ensemble shuffles each batch in its own way: lomtree-3 is not here.
+def test_batch_sizes_of_a_weighted_stream_do_not_matter(name):
+    # lomtree-3 is missing, as each member of an ensemble shuffles each batch.
     whole, scores = scores_of(streamed(name, WEIGHTS, []))
     parts, scores_again = scores_of(streamed(name, WEIGHTS, [3, 5, 50, 120]))
     assert parts == whole
     np.testing.assert_array_equal(scores_again, scores)
 
 
-def test_the_mean_goes_on_from_fit_and_is_saved(tmp_path):
+def test_the_mean_weight_continues_after_fit_and_is_saved(tmp_path):
     model = xmtree.OAAClassifier(random_state=0).fit(X, y, WEIGHTS)
     model.save(tmp_path / "model")
     other = xmtree.OAAClassifier(random_state=0).fit(X, y, WEIGHTS * 1e-3)
@@ -96,7 +96,7 @@ def test_the_mean_goes_on_from_fit_and_is_saved(tmp_path):
 @pytest.mark.parametrize(
     "cls", [xmtree.OAAClassifier, xmtree.LOMTreeClassifier, xmtree.FilterTreeClassifier]
 )
-def test_weights_can_be_taken_as_they_are(cls):
+def test_weights_can_be_used_unscaled(cls):
     def fit(weight):
         model = cls(scale_weights=False, random_state=0)
         return model.fit(X, y, np.full(len(y), weight)).predict_topk(X, 2)[1]

@@ -1,7 +1,7 @@
-"""Weights: 0 is a row left out, 3 is three rows.
+"""A row of weight 0 does not count, and a row of weight 3 counts like three copies.
 
-Beside scikit-learn's ``check_sample_weight_equivalence_*``, which a learner cannot pass that
-takes examples in order or samples rows.
+These tests replace scikit-learn's ``check_sample_weight_equivalence_*``, which learners that depend
+on the order of examples or sample rows cannot pass.
 """
 
 import estimators
@@ -23,13 +23,13 @@ EVERY = {**estimators.ALL, "active": active}
 
 
 def with_rows_of_weight_0(X, y, filled):
-    """The same rows with others between them, of any labels, that do not count."""
+    """Return the rows mixed with others of weight 0 and any labels."""
     random = np.random.default_rng(5)
     n, n_more = X.shape[0], 2 * X.shape[0]
     more = random.normal(size=(n_more, X.shape[1])) * 50
     more[random.random(more.shape) > filled] = 0
     order = random.permutation(n + n_more)
-    # The rows that count stay in their order.
+    # Rows with a weight keep their order.
     order[order < n] = np.arange(n)
     others = random.integers(0, n, n_more)
     rows = sp.csr_matrix(sp.vstack([sp.csr_array(X), sp.csr_array(more, dtype=X.dtype)]))[order]
@@ -49,7 +49,7 @@ DATA = {
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("filled", [0.1, 1.0])
-def test_a_row_of_weight_0_is_a_row_left_out(name, data, filled):
+def test_a_row_of_weight_0_equals_a_missing_row(name, data, filled):
     if data == "sets" and name not in estimators.MULTILABEL:
         pytest.skip("learns one label per row")
     X, y = DATA[data]
@@ -67,22 +67,22 @@ def test_a_row_of_weight_0_is_a_row_left_out(name, data, filled):
 
 
 def contradicting(n_copies=20):
-    """Rows of a few groups alike, each with the group's label or, as often, with the next one."""
+    """Return equal rows in a few groups, half with the group's label and half with the next one."""
     group = np.tile(np.repeat(np.arange(N_GROUPS), 2), n_copies)
     order = np.random.default_rng(0).permutation(len(group))
     is_next = np.tile([0, 1], N_GROUPS * n_copies)[order]
     return GROUPS[group[order]], (group[order] + is_next) % N_GROUPS, is_next
 
 
-#: With few nodes, or further rounds on what one tree got wrong, equal rows are not settled.
+#: With few nodes, or rounds on the errors of one tree, equal rows have no clear majority.
 OPTIONS = {"samme": {"n_estimators": 1}}
-#: Calibrated on trees that rows are left out of, whose votes equal rows of different labels bias.
+#: Calibrated on trees that left rows out; equal rows of other labels bias their votes.
 OPTIONS_OF_CHANCES = {"gamble": {"subsample": 1.0}}
 UNSETTLED = "lomtree-swapping"
 
 
 def repeated(X, y, weights):
-    """As many copies of each row as its weight says, in random order."""
+    """Return copies of each row, as many as its weight, in random order."""
     rows = np.repeat(np.arange(len(y)), weights)
     rows = np.random.default_rng(1).permutation(rows)
     return X[rows], y[rows]
@@ -91,7 +91,7 @@ def repeated(X, y, weights):
 @pytest.mark.parametrize("name", [name for name in EVERY if name != UNSETTLED])
 @pytest.mark.parametrize("heavy", [0, 1])
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
-def test_of_contradicting_rows_the_heavier_ones_win_as_three_copies_do(name, heavy, convert):
+def test_heavier_rows_win_like_three_copies(name, heavy, convert):
     X, y, is_next = contradicting()
     X, groups = convert(X), convert(GROUPS)
     weights = np.where(is_next == heavy, 3, 1)
@@ -102,17 +102,17 @@ def test_of_contradicting_rows_the_heavier_ones_win_as_three_copies_do(name, hea
         return EVERY[name](**options)
 
     models = [new().fit(X, y, sample_weight=weights), new().fit(*repeated(X, y, weights))]
-    # Where negatives are sampled and steps do not shrink, the last rows decide.
+    # With sampled negatives and constant steps, the last rows decide.
     if name in estimators.ONLINE and name != "oaa-negatives":
         models.append(new())
         for _ in range(5):
             models[-1].partial_fit(X, y, classes=np.arange(N_GROUPS), sample_weight=weights)
     for model in models:
-        # A model that ignores weights has three of six right in one of the two directions.
+        # A model that ignores weights is right on three of six in one of the two directions.
         assert np.sum(model.predict(groups) == winner) >= 5
 
 
-#: Stopped early, GAMBLE's scores are still small. Re-ranked scores are no probabilities.
+#: After early stopping, GAMBLE's scores are still small. Re-ranked scores are not probabilities.
 UNCALIBRATED = (UNSETTLED, "gamble-early", "ldsm-3-way")
 
 
@@ -123,5 +123,5 @@ def test_a_weight_counts_once(name):
     options = OPTIONS.get(name, {}) | OPTIONS_OF_CHANCES.get(name, {})
     options = {"n_passes": 50} if name in estimators.ONLINE else options
     model = estimators.ALL[name](**options).fit(X, y, sample_weight=weights)
-    # Three of four; its root would give 0.63, its square 0.9.
+    # 3/4; the square root of the weight would give 0.63, its square 0.9.
     assert np.mean(np.diag(model.predict_proba(GROUPS))) == pytest.approx(0.75, abs=0.06)

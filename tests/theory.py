@@ -1,27 +1,27 @@
-"""What the tests of the papers' statements (``test_theory_*.py``) share."""
+"""Functions for the tests of the papers' statements (``test_theory_*.py``)."""
 
 import numpy as np
 
-#: Slack for the rounding of sums, never for chance.
+#: Tolerance for the rounding of sums, never for random variation.
 ROUNDING = 1e-9
 
 
 def entropy(counts):
-    """Shannon entropy, in nats, of a histogram; 0 of an empty one."""
+    """Return the Shannon entropy of a histogram in nats; 0 if it is empty."""
     counts = np.asarray(counts, float)
     share = counts[counts > 0] / max(counts.sum(), np.finfo(float).tiny)
     return float(-(share * np.log(share)).sum())
 
 
 def multilabel_entropy(histogram, n_examples):
-    """Sum of rho ln(1 / rho), rho the share of the examples that have each label."""
+    """Return the sum of rho ln(1 / rho), with rho the share of examples with each label."""
     rho = np.asarray(histogram, float) / n_examples
     rho = rho[rho > 0]
     return float((rho * np.log(1 / rho)).sum())
 
 
 def histograms(starts, labels, counts, n_labels):
-    """The label histograms of a tree's nodes, one a row, from the CSR arrays of its report."""
+    """Return the label histograms of a tree's nodes, one per row, from its CSR arrays."""
     table = np.zeros((len(starts) - 1, n_labels))
     nodes = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
     table[nodes, labels] = counts
@@ -29,11 +29,11 @@ def histograms(starts, labels, counts, n_labels):
 
 
 def heaviest_first(children, weight, is_mixed=None):
-    """The splits of a finished tree in the order that the papers analyse.
+    """Yield the splits of a finished tree in the order that the papers analyze.
 
-    Begins with the root as the only leaf and splits the heaviest leaf each time, with
-    ``is_mixed`` the heaviest of those. Ends where the tree itself did not split that leaf.
-    Yields the leaves before each split and the one to be split, and at last the leaves and None.
+    The root is the first leaf, and the heaviest leaf (with ``is_mixed`` the heaviest mixed one) is
+    split each time, until the tree has not split that leaf. Yields the leaves before each split and
+    the leaf to split; at the end the leaves and None.
     """
     leaves = [0]
     while True:

@@ -1,10 +1,11 @@
-"""Runs in a process that has the shim before the C library: calls of one kind fail, one at a time.
+"""Scenarios in which calls of one kind fail, one at a time, for a process with the shim.
 
     scenarios.py KIND
 
-For each scenario a forked child makes the n-th call of the kind fail. It reports an error of a
-kind that may be raised, or success, and whether everything is then as it was. The first calls are
-tried and a sample of the later ones; with XMTREE_EXHAUSTIVE=1 every call is.
+The shim is a library loaded before the C library. For each scenario, the n-th call of the kind
+fails in a forked child, which must succeed or raise an allowed error, and must leave everything
+else as it was. The first calls and a sample of the later ones fail; with XMTREE_EXHAUSTIVE=1, every
+call fails.
 """
 
 import ctypes
@@ -26,10 +27,10 @@ from xmtree import datasets
 SHIM = ctypes.CDLL(None)
 KINDS = {"memory": 1, "thread": 2, "read": 3, "write": 4, "sync": 5}
 ALLOWED = (ValueError, TypeError, OSError, MemoryError, RuntimeError)
-#: Calls that fail one after the other from the first, and how many of the later ones do.
+#: Number of first calls that all fail, and number of later calls in the sample.
 N_FIRST, N_LATER = 4, 6
 EXHAUSTIVE = os.environ.get("XMTREE_EXHAUSTIVE") == "1"
-#: How a child ends.
+#: Outcomes of a child.
 SUCCESS, ERROR, BROKEN = 0, 10, 20
 
 RANDOM = np.random.default_rng(0)
@@ -39,7 +40,7 @@ X = sp.csr_matrix(DENSE, dtype=np.float32)
 
 
 def estimators():
-    """Fitted estimators whose arrays are larger than what the shim calls small."""
+    """Return fitted estimators whose arrays exceed the shim's limit for small allocations."""
     return {
         "oaa": xmtree.OAAClassifier(n_bits=15, random_state=0, n_jobs=2),
         "lomtree": xmtree.LOMTreeClassifier(n_estimators=2, n_bits=15, random_state=0, n_jobs=2),
@@ -51,15 +52,13 @@ def estimators():
 
 
 def answers(model):
-    """What must stay the same, whatever failed."""
+    """Return predictions, which must stay the same whatever fails."""
     labels, scores = model.predict_topk(X[:50], 3)
     return labels.tobytes() + scores.tobytes()
 
 
 def scenarios(folder):
-    """Name, what to do, what must hold afterwards (given whether it was done), and what to begin
-    each time with.
-    """
+    """Yield name, action, check (given whether the action succeeded) and setup of each scenario."""
     for name, model in estimators().items():
         path = folder / name
         other = (LABELS + 1) % 40
@@ -73,7 +72,7 @@ def scenarios(folder):
         def saved(done, path=path, fresh=fresh, old=old, new=new, after=after):
             names = {entry.name for entry in path.parent.iterdir()}
             assert not any(name.endswith(".tmp") for name in names), names
-            # Where the last step failed the new file may be there already, whole.
+            # If the last step failed, the complete new file may exist already.
             assert path.read_bytes() in ((new,) if done else (old, new)), "the file is not whole"
             assert answers(fresh) == after, "saving has changed the estimator"
 
@@ -99,13 +98,13 @@ def scenarios(folder):
 
 
 def with_files(folder):
-    """The scenarios with files: learning and predicting allocate too often to try each."""
+    """Yield scenarios with files; training and prediction allocate too often to try each call."""
     learning = ("fit", "predict")
     return (scenario for scenario in scenarios(folder) if not scenario[0].startswith(learning))
 
 
 def files(folder):
-    """What is done with text files."""
+    """Yield scenarios with text files."""
     text = folder / "rows.txt"
     indicator = sp.csr_array(np.eye(40, dtype=int)[LABELS])
     datasets.save_xmc(text, X, indicator)
@@ -128,35 +127,35 @@ def files(folder):
 
 
 def nothing():
-    """Everything is as it was."""
+    """Check that everything is unchanged."""
 
 
 def none(done):
-    """Nothing to check."""
+    """Check nothing."""
 
 
 def whole(loaded):
-    """What is read is all that there is."""
+    """Check that the complete data was read."""
     assert loaded[0].shape == X.shape
     assert loaded[0].nnz == X.nnz
 
 
 def n_rows(batches):
-    """Batches end early only with an error."""
+    """Read batches, which end early only with an error."""
     assert sum(batch[0].shape[0] for batch in batches) == X.shape[0]
 
 
 def outcome(kind, n, code, act, check):
-    """How a forked child ends in which the n-th call fails."""
+    """Return the outcome of a forked child in which the n-th call fails."""
     child = os.fork()
     if child:
         _, status = os.waitpid(child, 0)
         if not os.WIFSIGNALED(status):
             return os.WEXITSTATUS(status)
-        check(False)  # What the file is after an abort.
+        check(False)  # The state of the file after an abort.
         return -os.WTERMSIG(status)
     try:
-        # An abort writes a line, which says nothing.
+        # Discard the line that an abort writes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         SHIM.fault_arm(kind, n, code)
         try:
@@ -182,7 +181,7 @@ def tried(n_calls):
 
 
 def main():
-    """Prints a line for each scenario; fails where something was not as it must be."""
+    """Print a line for each scenario; return 1 if a check has failed."""
     warnings.simplefilter("ignore")
     name = sys.argv[1]
     kind = KINDS[name]
@@ -195,7 +194,7 @@ def main():
     failed = False
     make_scenarios = with_files if name == "memory" else scenarios
     for title, act, check, begin in make_scenarios(folder):
-        act()  # Whatever Python imports as it goes is imported now.
+        act()  # Import now what Python imports lazily.
         SHIM.fault_arm(kind, 0, 0)
         act()
         n_calls = SHIM.fault_disarm()
@@ -211,7 +210,7 @@ def main():
             }
             what = errno.errorcode.get(code, "short")
             print(f"{title}: {what} at {len(calls)} of {n_calls}: {counts}", flush=True)
-            # A short or an interrupted call is no failure.
+            # A short or interrupted call must not be an error.
             must_succeed = name in ("read", "write") and code in (0, errno.EINTR)
             failed |= counts["broken"] > 0 or (must_succeed and counts["done"] < len(calls))
             failed |= counts["abort"] > 0 and name != "memory"
