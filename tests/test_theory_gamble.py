@@ -14,9 +14,9 @@ PAPER = GambleClassifier.PAPER
 
 
 def cells(n_classes, weighted, seed=0):
-    """Four values of x, the examples of each class at them, and the true p(class | x)."""
+    """Return four values of x, the examples of each class at them, and the true p(class | x)."""
     random = np.random.default_rng(seed)
-    # No two alike, so that no two classes are equally likely.
+    # All different, so that no two classes are equally likely.
     counts = random.permutation(np.arange(2, 30))[: 4 * n_classes].reshape(4, n_classes)
     x, y = np.repeat(np.argwhere(counts >= 0), counts.ravel(), axis=0).T
     weights = random.uniform(0.2, 2.0, len(y)) if weighted else np.ones(len(y))
@@ -26,13 +26,13 @@ def cells(n_classes, weighted, seed=0):
 
 
 def minimiser(p):
-    """The scores that Theorem 3.1 gives for the class probabilities p."""
+    """Return the scores that Theorem 3.1 gives for the class probabilities p."""
     log = np.log(p)
     return (p.shape[-1] - 1) * (log - log.mean(axis=-1, keepdims=True))
 
 
 def loss(p, scores):
-    """Expected loss: exp(-y . f / K) is exp(-f_c / (K - 1)) for class c, as f sums to 0."""
+    """Return the expected loss; exp(-y f / K) = exp(-f_c / (K - 1)) for class c, as f sums to 0."""
     return (p * np.exp(-scores / (p.shape[-1] - 1))).sum(axis=-1)
 
 
@@ -49,13 +49,13 @@ def test_theorem_3_1_boosting_ends_at_the_minimiser(n_classes, weighted, setting
     """Section 3.1, Theorem 3.1: the loss is least at f_k = (K - 1) (ln p_k - mean of ln p).
 
     So softmax(F / (K - 1)) are the class probabilities, which is what ``predict_proba`` returns.
-    Checked on the package: trees that can tell all values of x apart are boosted until scores
-    rest; the committee's scores are then the theorem's and ``predict_proba`` the classes' shares
+    Checked on the package: trees that separate all values of x are boosted until scores converge.
+    The committee's scores are then the theorem's, and ``predict_proba`` returns the classes' shares
     of the weight at x.
     """
     X, y, weights, p = cells(n_classes, weighted)
     if n_classes == 2:
-        # The test after the next says why.
+        # See test_two_classes_do_not_settle_with_the_papers_steps.
         settings = settings | {"learning_rate": 0.5}
     model = GambleClassifier(**settings, random_state=0).fit(X, y, sample_weight=weights)
     values = np.arange(4.0)[:, np.newaxis]
@@ -69,10 +69,10 @@ def test_theorem_3_1_boosting_ends_at_the_minimiser(n_classes, weighted, setting
 
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
 def test_theorem_3_1_no_other_scores_have_less_loss(n_classes):
-    """Section 3.1, Theorem 3.1, the minimum itself: Lagrange's condition, which is omitted there.
+    """Section 3.1, Theorem 3.1: Lagrange's condition of the minimum, which the paper omits.
 
-    The loss is convex, so a point where moving along any direction of sum 0 gains nothing is the
-    minimum, the only one. Mathematics that ``predict_proba`` rests on.
+    The loss is convex, so a point without a descent direction of sum 0 is the unique minimum.
+    Mathematics on which ``predict_proba`` is based.
     """
     random = np.random.default_rng(0)
     p = random.dirichlet(np.ones(n_classes))
@@ -89,9 +89,10 @@ def test_theorem_3_1_no_other_scores_have_less_loss(n_classes):
 def test_two_classes_do_not_settle_with_the_papers_steps():
     """Section 3.3: with two classes GAMBLE is Gentle AdaBoost up to a factor of 2.
 
-    The factor is that of the step: the diagonal Hessian makes it K / (K - 1) times Newton's near
-    the minimum. With a learning rate of 1/2 the two agree (a test of the core). With the paper's
-    rate the package's scores go to and fro around the minimum, and Theorem 3.1 describes no limit.
+    The factor is that of the step: because of the diagonal Hessian, it is K / (K - 1) times
+    Newton's near the minimum. With a learning rate of 1/2 the two agree (a test of the core). With
+    the paper's rate, the package's scores oscillate around the minimum and do not converge as in
+    Theorem 3.1.
     """
     X, y, _, p = cells(2, weighted=False)
     model = GambleClassifier(**PAPER | {"n_estimators": 40}).fit(X, y)
@@ -111,9 +112,9 @@ def votes(tree, leaf, n_classes):
 def test_theorem_3_1_a_single_round_need_not_prefer_the_likeliest_class():
     """Section 3.1, Theorem 3.1: argmax r = argmax f = argmax p, r and f one round's functions.
 
-    The proof is of the population minimiser. Of one round it holds where weights are equal: the
-    first tree of the package votes for the likeliest class of every leaf. It is false of later
-    rounds, which see the weights that the first left: the second tree votes against.
+    The proof is about the population minimizer. For a single round it holds if weights are equal:
+    the first tree of the package votes for the most likely class of every leaf. It is false for
+    later rounds, which see the weights after the first: the second tree votes against.
     """
     X, y, weights, p = cells(4, weighted=False)
     model = GambleClassifier(**PAPER | {"n_estimators": 2}).fit(X, y, sample_weight=weights)

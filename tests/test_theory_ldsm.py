@@ -3,8 +3,9 @@
 M. Majzoubi, A. Choromanska, "LdSM: Logarithm-depth Streaming Multi-label Decision Trees", AISTATS
 2020, with its supplement (Sections 7 and 8). docs/theory.md has the verdicts. Lemmas 1 to 4 are
 also tested in the core, for every split of a few labels and for random shares
-(``rust/src/learners/ldsm/tests/bounds.rs``). Written M: arity, l1 and l2: lambda_1 and lambda_2,
-B, CI, MWP: balance, class integrity and multi-way penalty, r: labels of an example.
+(``rust/src/learners/ldsm/tests/bounds.rs``). M is the arity, l1 and l2 are lambda_1 and lambda_2;
+B, CI and MWP are balance, class integrity and multi-way penalty; r is the number of labels of an
+example.
 """
 
 import numpy as np
@@ -14,7 +15,7 @@ from theory import multilabel_entropy as quality
 from xmtree import LdSMClassifier, metrics
 
 AUTHORS = LdSMClassifier.AUTHORS | {"n_estimators": 1}
-#: Rounding of the package's sums of single-precision margins.
+#: Tolerance for the package's sums of single-precision margins.
 CLOSE = 1e-6
 
 
@@ -28,20 +29,20 @@ def label_weights(tree, n_labels):
 
 
 def sends_each_to_one_child(tree):
-    """Of every node whether its children's examples add up to its own."""
+    """Return for every node whether its children's examples add up to its own."""
     is_inner = tree.children[:, 0] >= 0
     children = np.where(is_inner[:, np.newaxis], tree.children, 0)
     return is_inner & (tree.n_examples[children].sum(axis=1) == tree.n_examples)
 
 
 def disjoint(n_groups, r, each=40):
-    """Examples of groups of r labels that always come together, each group with a feature."""
+    """Return examples of groups of r labels that always occur together, each with a feature."""
     group = np.random.default_rng(0).permutation(np.arange(n_groups * each) % n_groups)
     return np.eye(n_groups)[group], np.repeat(np.eye(n_groups, dtype=int)[group], r, axis=1)
 
 
 def overlapping(seed, n=600, n_labels=16):
-    """Examples of two labels of sixteen that come together in many ways, and noisy features."""
+    """Return examples of two labels of sixteen in many combinations, with noisy features."""
     random = np.random.default_rng(seed)
     first, step = random.integers(0, n_labels, n), random.integers(1, 4, n)
     Y = np.zeros((n, n_labels), int)
@@ -50,7 +51,7 @@ def overlapping(seed, n=600, n_labels=16):
 
 
 def perfect_tree(n_groups, r, arity=2, l1=2.0, l2=1.0, **settings):
-    """A tree of the package all of whose nodes have the lowest J there is, among a few seeds."""
+    """Return a tree of the package whose nodes all have the minimum J, for one of a few seeds."""
     X, Y = disjoint(n_groups, r)
     eager = {"learning_rate": 1.0, "n_epochs": 60, "arity": arity, "lambda1": l1, "lambda2": l2}
     for seed in range(40):
@@ -61,13 +62,13 @@ def perfect_tree(n_groups, r, arity=2, l1=2.0, l2=1.0, **settings):
     raise AssertionError("no seed gave a perfect tree")
 
 
-#: Arity, l1, l2 with l1 (M - 3) < l2 <= l1 (M - 1) and l2 >= (1 - l1) (M - 1).
+#: Values of M, l1, l2 with l1 (M - 3) < l2 <= l1 (M - 1) and l2 >= (1 - l1) (M - 1).
 LAMBDAS = [(2, 2.0, 1.0), (2, 2.0, 1.5), (2, 1.0, 1.0), (3, 2.0, 1.0), (4, 2.0, 3.0), (5, 1.0, 2.5)]
 
 
 @pytest.fixture(scope="module", params=LAMBDAS, ids=str)
 def nodes(request):
-    """M, l1, l2, and what the package reports of the internal nodes of trees with these."""
+    """Yield M, l1, l2 and the package's reports of the internal nodes of trees with these."""
     arity, l1, l2 = request.param
     names = ("j", "balance", "class_integrity", "multiway_penalty", "balancedness", "purity")
     found = []
@@ -85,8 +86,8 @@ def nodes(request):
 def test_lemmas_1_and_2_range_of_the_objective(nodes):
     """Section 3.1, Lemmas 1 (M = 2) and 2: -l1 (M - 1) <= J <= l2 (M - 1), l2 / l1 > M - 3.
 
-    Checked on the J that the package reports, where the upper end holds:
-    l2 >= (1 - l1) (M - 1), see below.
+    Checked on the J that the package reports, for l2 >= (1 - l1) (M - 1), where the upper end
+    holds; see below.
     """
     arity, l1, l2, found = nodes
     assert (found["j"] >= -l1 * (arity - 1) - CLOSE).all()
@@ -96,21 +97,21 @@ def test_lemmas_1_and_2_range_of_the_objective(nodes):
 def test_lemmas_1_and_2_the_minimum_is_pure_and_balanced(nodes):
     """Section 3.1, Lemmas 1 and 2: J = -l1 (M - 1) exactly where alpha = beta = 0.
 
-    On the package's reports: nodes at the minimum have purity and balancedness 0 and send no
-    example to two children, and nodes that have all that are at the minimum.
+    Checked on the package's reports: nodes at the minimum have purity and balancedness 0 and send
+    no example to two children, and nodes with these properties are at the minimum.
     """
     arity, l1, _, found = nodes
     lowest = found["j"] < -l1 * (arity - 1) + CLOSE
     perfect = np.maximum(found["purity"], found["balancedness"]) < CLOSE / 100
     perfect &= found["multiway_penalty"] < CLOSE / 100
-    # A node of purity 0 may send on less than all of a label, if all margins are below 1.
+    # A node of purity 0 may route only a part of a label if all margins are below 1.
     perfect &= found["class_integrity"] > arity - 1 - CLOSE / 100
     np.testing.assert_array_equal(lowest, perfect)
     assert (~lowest).any()
 
 
 def objective(pi, shares, l1, l2):
-    """J, B, alpha by their definitions; ``shares[i, j]`` is P_j^i."""
+    """Return J, B, alpha from their definitions; ``shares[i, j]`` is P_j^i."""
     pairs = np.triu_indices(shares.shape[1], 1)
     total = pi @ shares
     balance = abs(total[pairs[0]] - total[pairs[1]]).sum()
@@ -123,8 +124,9 @@ def objective(pi, shares, l1, l2):
 def test_lemma_1_upper_end_as_printed_is_false():
     """Section 3.1, Lemma 1: J <= l2 for any l1, l2 >= 0. Needs l2 >= 1 - l1.
 
-    False: all examples to one child, l1 = 1/2, l2 = 1/4: J = 1 - l1 = 1/2. Lemma 2 likewise, see
-    the core's tests. Mathematics only: the package discards a split that moves all examples.
+    False: with all examples at one child, l1 = 1/2 and l2 = 1/4, J = 1 - l1 = 1/2. The same holds
+    for Lemma 2, see the core's tests. Mathematics only: the package discards a split that moves all
+    examples.
     """
     assert objective(np.ones(1), np.array([[1.0, 0.0]]), 0.5, 0.25)[0] == 0.5 > 0.25
 
@@ -140,8 +142,8 @@ def test_lemma_3_balancedness(nodes):
 def test_lemma_4_corrected_purity(nodes):
     """Section 3.1, Lemma 4 corrected: alpha <= (J - B + l1 (M-1)) 2 / (M (l2 - l1 (M-3))).
 
-    For l1 (M - 3) < l2 <= l1 (M - 1), and then for shares of any sum. The core's tests have its
-    form for larger l2. On the package's nodes, some of which are not pure.
+    It holds for l1 (M - 3) < l2 <= l1 (M - 1) and shares of any sum. The core's tests have the form
+    for larger l2. Checked on the package's nodes, some of which are not pure.
     """
     arity, l1, l2, found = nodes
     excess = found["j"] - found["balance"] + l1 * (arity - 1)
@@ -153,9 +155,9 @@ def test_lemma_4_corrected_purity(nodes):
 def test_lemmas_4_and_7_as_printed_are_false():
     """Sections 3.1 and 7, Lemmas 4 and 7: alpha <= (J - B + l2) 2 / (M (2 l2 - l1 (M - 1))).
 
-    False: at the package's perfect root (l1 = 2, l2 = 3/2, within l1 >= l2 >= l1 / 2, B = 0) J is
-    -2 and alpha 0, and the bound -1/2. The proofs take the sum of |P_j - P_l| for at most
-    (M - 1) / 2 times that of P_j; it can be twice that.
+    False: at the package's perfect root (l1 = 2, l2 = 3/2, within l1 >= l2 >= l1 / 2, B = 0), J is
+    -2, alpha is 0, and the bound is -1/2. The proofs assume that the sum of |P_j - P_l| is at most
+    (M - 1) / 2 times that of P_j; it can be twice as large.
     """
     _, tree, _, _ = perfect_tree(4, 2, l2=1.5)
     assert tree.purity[0] == 0
@@ -166,7 +168,7 @@ def test_lemmas_4_and_7_as_printed_are_false():
 def test_lemma_6_balancedness_of_pure_splits(nodes):
     """Section 7, Lemma 6: beta <= J - J* at perfectly pure splits; there J - J* is B.
 
-    On the package's nodes that are perfectly pure: each label wholly at one child.
+    Checked on the package's perfectly pure nodes, where each label is at one child.
     """
     arity, l1, _, found = nodes
     pure = (found["purity"] < CLOSE) & (found["class_integrity"] > arity - 1 - CLOSE)
@@ -181,9 +183,9 @@ def test_lemma_6_balancedness_of_pure_splits(nodes):
 def test_lemma_7_corrected_purity_of_balanced_splits():
     """Section 7, Lemma 7 corrected: alpha <= (J + l1 (M - 1)) 2 / (M (l2 - l1 (M - 3))).
 
-    For perfectly balanced splits, as Lemma 4 with B = 0. Exactly balanced nodes are rare in data,
-    so this is mathematics: random shares, turned through all children to balance them. The
-    largest quotient comes near 1, so no smaller constant would do.
+    For perfectly balanced splits, this is Lemma 4 with B = 0. Exactly balanced nodes are rare in
+    data, so this is mathematics: random shares are rotated through all children to balance them.
+    The largest quotient is close to 1, so a smaller constant is not possible.
     """
     random, closest = np.random.default_rng(0), 0.0
     for arity, l1, l2 in LAMBDAS:
@@ -203,9 +205,9 @@ def test_lemma_7_corrected_purity_of_balanced_splits():
 def test_theorem_1_perfect_nodes_make_no_errors(n_groups, arity):
     """Section 3.2.1, Theorem 1: with J = J* at every node the error at each r' <= r is 0.
 
-    Claim with what the proof adds: the tree is split on until each leaf has r labels. The
-    package's tree reports J = J* at every node; its P@1 ... P@r on its examples are then 1. As
-    printed, of any tree, it is false: after its first split alone, at J*, P@1 is far below 1.
+    The proof adds the condition that splitting goes on until each leaf has r labels. The package's
+    tree reports J = J* at every node; its P@1 ... P@r on its examples are then 1. As printed, for
+    any tree, it is false: after only the first split, at J*, P@1 is far below 1.
     """
     model, tree, X, Y = perfect_tree(n_groups, 3, arity)
     n_labels = np.diff(tree.label_starts)[tree.children[:, 0] < 0]
@@ -219,10 +221,10 @@ def test_theorem_1_perfect_nodes_make_no_errors(n_groups, arity):
 
 
 def noisy_trees():
-    """Trees whose examples mostly go to one child; their label histograms and which nodes do so.
+    """Yield trees whose examples mostly go to one child, their histograms, and these nodes.
 
-    Features tell twelve groups apart, each with a label of its own and one of four that it shares
-    with its neighbours: two labels an example, and errors that no tree avoids.
+    Features separate twelve groups. Each group has its own label and one of four that it shares
+    with its neighbors: two labels per example, and unavoidable errors.
     """
     for seed in range(4):
         random = np.random.default_rng(seed)
@@ -235,17 +237,17 @@ def noisy_trees():
 
 
 def right_at(histogram, r):
-    """How many labels of its examples a node's r most frequent labels get right."""
+    """Return the number of labels that a node's r most frequent labels predict correctly."""
     return np.sort(histogram)[..., -r:].sum(axis=-1)
 
 
 def test_lemmas_5_and_8_a_split_does_not_raise_the_error():
     """Sections 3.2.2 and 7, Lemmas 5 (M = 2) and 8: every split lowers the error.
 
-    True where each example goes to one child, and then only in the weak sense: the children's r
-    best labels get right at least what the node's do. Checked on the label histograms of the
-    package's trees for M = 2 and 4. The error can stay as it is: where one label is the most
-    frequent on both sides of the package's only split nothing is gained.
+    True if each example goes to one child, and then only in the weak sense: the children's r best
+    labels are right at least as often as the node's. Checked on the label histograms of the
+    package's trees for M = 2 and 4. The error can remain: if one label is the most frequent on both
+    sides of the package's only split, nothing is gained.
     """
     gains = []
     trees = list(noisy_trees())
@@ -272,10 +274,10 @@ def test_lemmas_5_and_8_a_split_does_not_raise_the_error():
 def test_lemma_5_is_false_where_examples_go_both_ways():
     """Section 3.2.2, Lemma 5: the proof lets an example that goes both ways count half in each.
 
-    False of the algorithm, whose children count it whole and whose prediction averages their
-    normalised histograms. r = 1, labels x, y, z; 17 examples go left only (9 x, 8 z), 17 right
-    only (9 x, 8 y), 28 both ways (8 x, 10 y, 10 z). The node gets 26 of 62 right, its children
-    24. Mathematics only; the assumption holds with gamma = 0.26.
+    False for the algorithm, whose children count it fully and whose prediction averages their
+    normalized histograms. Take r = 1 and labels x, y, z; 17 examples go only left (9 x, 8 z), 17
+    only right (9 x, 8 y), 28 both ways (8 x, 10 y, 10 z). The node predicts 26 of 62 correctly, its
+    children 24. Mathematics only; the assumption holds with gamma = 0.26.
     """
     left, right, both = np.array([[9, 0, 8], [9, 8, 0], [8, 10, 10]])
     node = left + right + both
@@ -286,13 +288,13 @@ def test_lemma_5_is_false_where_examples_go_both_ways():
     average = at_left / at_left.sum() + at_right / at_right.sum()
     after = left[at_left.argmax()] + right[at_right.argmax()] + both[average.argmax()]
     assert after == 24
-    # Counted half in each child, as in the proof, nothing is lost.
+    # If they count half in each child, as in the proof, the error does not rise.
     halves = left + both / 2, right + both / 2
     assert sum(half.max() for half in halves) >= node.max()
 
 
 def quality_and_error(leaves, tree, table, r):
-    """G and the error at r of a tree with these leaves, each example at one of them."""
+    """Return G and the error at r of a tree with these leaves, each example at one of them."""
     weight = tree.n_examples[leaves] / tree.n_examples[0]
     g = sum(w * quality(table[n], tree.n_examples[n]) for w, n in zip(weight, leaves, strict=True))
     return g, 1 - right_at(table[leaves], r).sum() / (r * tree.n_examples[0])
@@ -301,10 +303,10 @@ def quality_and_error(leaves, tree, table, r):
 def test_theorem_2_error_against_entropy():
     """Section 8, Eq. 65 to 67, used by Theorem 2: G >= r ln 2 times the error at r.
 
-    True, though for another reason than printed: labels beyond the r best may have rho > 1/2
-    (three examples ab, bc, ac: rho = 2/3 each), and r >= 1 / ln 2 is not so for r = 1. From
-    ln(1 / x) >= 1 - x follows more: G >= r times the error, and no factor above 1 holds for all
-    r. Checked on the leaves of the package's trees, the last claim on r + 1 equal labels.
+    True, but the printed proof is wrong: labels beyond the r best may have rho > 1/2 (three
+    examples ab, bc, ac: rho = 2/3 each), and r >= 1 / ln 2 is false for r = 1. ln(1 / x) >= 1 - x
+    gives a stronger bound: G >= r times the error, and no factor above 1 holds for all r. Checked
+    on the leaves of the package's trees, and the last claim on r + 1 equal labels.
     """
     n_leaves = 0
     for tree, table, _ in noisy_trees():
@@ -320,7 +322,7 @@ def test_theorem_2_error_against_entropy():
 
 
 def enough_as_printed(ratio, n_labels, r, gamma, b=0.0, c=1.0):
-    """t + 1 of Theorems 2, 3 and 4 (there ratio is 1 / alpha, 1 / alpha and G_1 / kappa)."""
+    """Return t + 1 of Theorems 2, 3 and 4 (with ratio 1 / alpha, 1 / alpha and G_1 / kappa)."""
     exponent = 16 * np.log(n_labels) / (c * r**2 * gamma**2 * (1 - b) * np.log2(np.e))
     return ratio**exponent
 
@@ -328,9 +330,9 @@ def enough_as_printed(ratio, n_labels, r, gamma, b=0.0, c=1.0):
 def test_theorems_2_to_4_as_printed_are_false_for_many_labels_an_example():
     """Sections 3.2.2 and 7, Theorems 2 to 4: t + 1 >= ratio^(16 ln K / (c r^2 g^2 (1-b) log2 e)).
 
-    False: r^2 should be 1, and G is not at most ln K but r ln(K / r). Four groups of ten labels and
-    one perfect split (gamma = 1, b = 0, c = 1, which the package reports): claimed are error <= 1/5
-    and G <= ln 40 = 3.69; the package's tree has 1/2 and 10 ln 2 = 6.93.
+    False: r^2 should be 1, and G is at most r ln(K / r), not ln K. For four groups of ten labels
+    and one perfect split (gamma = 1, b = 0, c = 1, which the package reports), the claims are error
+    <= 1/5 and G <= ln 40 = 3.69; the package's tree has 1/2 and 10 ln 2 = 6.93.
     """
     model, tree, X, Y = perfect_tree(4, 10, max_nodes=3)
     assert (tree.class_integrity[0], tree.multiway_penalty[0]) == pytest.approx((1, 0))
@@ -348,8 +350,8 @@ def test_theorems_2_to_4_as_printed_are_false_for_many_labels_an_example():
 def test_theorem_2_as_printed_is_false_for_one_label_an_example():
     """Section 3.2.2, Theorem 2 with r = 1: dividing kappa by ln K leaves the error undivided.
 
-    False: a thousand equal classes, one perfect split: the error is 1 - 2/1000, and t + 1 = 2 is
-    claimed to be enough for 0.991. Mathematics only.
+    False: after one perfect split of a thousand equal classes, the error is 1 - 2/1000, but the
+    claim is that t + 1 = 2 suffices for 0.991. Mathematics only.
     """
     assert enough_as_printed(1 / 0.991, 1000, 1, 1.0) <= 2
     assert 1 - 2 / 1000 > 0.991
@@ -358,9 +360,9 @@ def test_theorem_2_as_printed_is_false_for_one_label_an_example():
 def test_theorem_3_needs_a_balance():
     """Section 7, Theorem 3: Eq. 50 with Assumption 7.1 and no balance: gain >= gamma^2 / 8.
 
-    False: of a thousand equal classes a single one goes right. The children's label shares have
-    distance 2, so that gamma = 1 is granted, and the gain is 0.0079 < 1/8. With the sides' shares
-    q and 1 - q it is at least q (1 - q) gamma^2 / 2. Mathematics only.
+    False: let a single one of a thousand equal classes go right. The children's label shares have
+    distance 2, so gamma = 1, and the gain is 0.0079 < 1/8. With shares q and 1 - q of the sides,
+    the gain is at least q (1 - q) gamma^2 / 2. Mathematics only.
     """
     k = 1000
     q = 1 / k
@@ -372,11 +374,11 @@ def test_theorem_3_needs_a_balance():
 def test_equations_47_to_50_are_false_where_examples_go_both_ways():
     """Section 8, proof of Theorem 4: the gain of a balanced split is >= (1 - b) gamma^2 / 8.
 
-    False by its own account, in which an example that goes both ways has the node's label shares
-    and one that goes right only those of the right child: the node's shares are no mean of the
-    children's. Right only 5 a; left only 4 a, 1 c; both ways 2 b: P_R = P_L = 7/12, gamma = 1/6,
-    and the gain is negative. With each set of leaves by itself (Eq. 8) it is at least
-    gamma^2 / (2 (1 - b)) for the first split. Mathematics only.
+    False in its own terms, where an example that goes both ways has the node's label shares and one
+    that goes only right has those of the right child: the node's shares are not a mean of the
+    children's. With 5 a only right, 4 a and 1 c only left, and 2 b both ways, P_R = P_L = 7/12,
+    gamma = 1/6, and the gain is negative. With a histogram for each set of leaves (Eq. 8), the gain
+    is at least gamma^2 / (2 (1 - b)) for the first split. Mathematics only.
     """
     right, left, both = np.array([[5, 0, 0], [4, 0, 1], [0, 2, 0]])
     node = right + left + both
@@ -398,21 +400,21 @@ def test_equations_47_to_50_are_false_where_examples_go_both_ways():
 
 
 def gain_of_sets(*parts):
-    """By how much G falls where each part of a node gets a histogram of its own."""
+    """Return the decrease of G if each part of a node gets its own histogram."""
     node = sum(parts)
     after = sum(part.sum() * quality(part, part.sum()) for part in parts)
     return quality(node, node.sum()) - after / node.sum()
 
 
 def test_theorems_2_to_4_corrected():
-    """Sections 3.2.2 and 7, Theorems 2 to 4 corrected, where each example goes to one child.
+    """Sections 3.2.2 and 7, Theorems 2 to 4 corrected, if each example goes to one child.
 
-    With d the l1 distance of the children's label shares and q the share of examples that go
-    right, s the least q (1 - q) d^2 / 2 so far (gamma^2 / 2 at balanced splits by Assumption 3.1):
-    G_t <= G_0 (t + 1)^(-s / ln(K / r)), G_0 <= r ln(K / r), and the error at r is at most
+    Let d be the l1 distance of the children's label shares, q the share of examples that go right,
+    and s the least q (1 - q) d^2 / 2 so far (gamma^2 / 2 at balanced splits by Assumption 3.1).
+    Then G_t <= G_0 (t + 1)^(-s / ln(K / r)), G_0 <= r ln(K / r), and the error at r is at most
     G_t / r. So t + 1 >= (ln(K / r) / alpha)^(ln(K / r) / s) splits suffice for an error of alpha.
     Checked on the package's trees, split by split, the heaviest leaf of more than r labels first
-    (which has the weight that Assumption 3.2 asks for), and each split's gain >= w r s.
+    (which has the weight that Assumption 3.2 requires), with a gain of at least w r s per split.
     """
     r, n_splits, ratios = 2, 0, []
     trees = [*noisy_trees()]
@@ -446,5 +448,5 @@ def test_theorems_2_to_4_corrected():
             assert w >= g / ((t + 1) * r * log) - CLOSE
             previous = g, w, own
     assert n_splits > 10
-    # The constant could not be twice as large.
+    # A constant twice as large would fail.
     assert min(ratios) < 2

@@ -16,7 +16,7 @@ K = 12
 
 
 def stream(seed, n=1500, drift=False):
-    """Overlapping clouds; of the classes only a third is seen at a time if they drift."""
+    """Return overlapping clouds; with drift, only a third of the classes occurs at a time."""
     random = np.random.default_rng(seed)
     centres = random.normal(size=(K, 5))
     start = np.arange(n) * K * 3 // n if drift else 0
@@ -31,7 +31,7 @@ def learned(settings, X, y, weights=None, n_classes=K):
 
 
 def histograms(model, n_classes=K):
-    """Arrivals of every label at every node of ``tree_``, as the model stores them."""
+    """Return the arrivals of every label at every node of ``tree_`` from the stored model."""
     head, arrays = model_bytes.unpack(model._model.to_bytes())
     arrays = {name.removeprefix("member0/nodes."): array for name, array in arrays.items()}
     starts = np.cumsum([0, *arrays["labels.length"].tolist()])
@@ -47,7 +47,7 @@ def histograms(model, n_classes=K):
 
 
 def split(left, right):
-    """J, beta, alpha, and by how much the split lowers the mean entropy, by their definitions."""
+    """Return J, beta, alpha and the decrease of the mean entropy from their definitions."""
     both = left + right
     pi, beta = both / both.sum(), right.sum() / both.sum()
     seen = both > 0
@@ -60,7 +60,7 @@ def split(left, right):
 
 @pytest.fixture(scope="module")
 def splits():
-    """J, beta, alpha as the package reports them and the entropy gained by its label tables."""
+    """Return J, beta and alpha from the package, and the entropy decrease from its label tables."""
     found = []
     for seed in range(3):
         X, y, weights = stream(seed)
@@ -84,24 +84,25 @@ def splits():
 def test_lemma_1_purity_against_balance(splits):
     """Section 2.2, Lemma 1: alpha <= min((2 - J) / (4 beta) - beta, 1/2).
 
-    Claim: given how evenly a split parts its examples, a large J means that few examples of a
-    class are away from their class. The proof takes beta as the smaller side; with it the bound
-    is checked on every split that the package reports (J, beta, alpha are the package's).
+    Claim: for a given balance of a split, a large J means that few examples of a class are
+    separated from their class. In the proof, beta is the smaller side. With this beta, the bound
+    is checked on every split that the package reports, with the package's J, beta and alpha.
     """
     objective, beta, purity, _ = splits
     smaller = np.minimum(beta, 1 - beta)
     with np.errstate(divide="ignore"):
         bound = np.minimum((2 - objective) / (4 * smaller) - smaller, 0.5)
     assert (purity <= bound + ROUNDING).all()
-    # The bound says something, and more than 1/2, of splits the package makes.
+    # For some splits the bound is below 1/2, so the check is not vacuous.
     assert (bound < 0.45).any()
 
 
 def test_lemma_1_as_printed_is_false_where_most_go_right():
     """Section 2.2, Lemma 1, for any split as printed: false for beta > 1/2.
 
-    All examples right: J = 0, alpha = 0, beta = 1, and the bound is -1/2. The package reports
-    these numbers after two examples: the second one splits the root and goes right as a tie.
+    If all examples go right, J = 0, alpha = 0 and beta = 1, and the bound is -1/2. The package
+    reports these numbers after two examples: the second one splits the root and goes right as a
+    tie.
     """
     tree = learned(PAPER, np.eye(2), [0, 1]).tree_
     objective, beta, purity = tree.objective[0], tree.balance[0], tree.purity[0]
@@ -112,8 +113,8 @@ def test_lemma_1_as_printed_is_false_where_most_go_right():
 def test_lemma_2_the_objective_is_1_where_a_split_is_pure_and_balanced(splits):
     """Section 2.2, Lemma 2: 0 <= J <= 1, and J = 1 for a pure and balanced split.
 
-    Checked on the package's reports, with what the proof gives beyond the statement:
-    J <= 4 beta (1 - beta), with equality at pure splits only. So J = 1 nowhere else.
+    Checked on the package's reports, with a consequence of the proof: J <= 4 beta (1 - beta),
+    with equality only at pure splits. So J = 1 nowhere else.
     """
     objective, beta, purity, _ = splits
     most = 4 * beta * (1 - beta)
@@ -129,7 +130,7 @@ def test_lemma_2_the_objective_is_1_where_a_split_is_pure_and_balanced(splits):
 
 
 def two_classes_parted():
-    """A root that has sent twenty examples of each of two classes to either side."""
+    """Return a root that has sent two classes of twenty examples to different sides."""
     y = np.array([0, 1] * 20 + [0])
     return learned(PAPER, np.eye(2)[y], y, n_classes=2).tree_
 
@@ -137,9 +138,9 @@ def two_classes_parted():
 def test_definition_3_asks_for_what_j_already_grants(splits):
     """Section 2.3, Definition 3: J / 2 >= gamma at every node, gamma <= min(beta, 1 - beta).
 
-    Two consequences, on the package's reports. Balance comes with J but for a factor of 2:
-    min(beta, 1 - beta) >= J / 4. And no gamma fits a node that sends on one label only, as
-    J = 0 there: the assumption must be restricted to nodes of at least two labels.
+    Two consequences are checked on the package's reports. J implies balance up to a factor of 2:
+    min(beta, 1 - beta) >= J / 4. No gamma is valid at a node with a single label, as J = 0
+    there: the assumption must be restricted to nodes with at least two labels.
     """
     objective, beta, _, _ = splits
     assert (np.minimum(beta, 1 - beta) >= objective / 4 - ROUNDING).all()
@@ -153,8 +154,9 @@ def test_definition_3_asks_for_what_j_already_grants(splits):
 def test_equation_4_as_printed_is_false():
     """Section 2.3, Eq. 4 (arXiv): a split of weight w gains w J^2 / (4 beta (1 - beta)) in entropy.
 
-    False: two classes, parted without error, have J = 1 and beta = 1/2, so 1 is claimed, and ln 2
-    = 0.693 is all there is. The numbers are the package's: root entropy less G after the split.
+    False: two classes, separated without error, have J = 1 and beta = 1/2. The claim is a gain of
+    1, but the entropy is only ln 2 = 0.693. The numbers are the package's: the root entropy minus G
+    after the split.
     """
     tree = two_classes_parted()
     gain = tree.label_entropy[0] - tree.leaf_entropy
@@ -170,9 +172,9 @@ def test_equation_4_with_half_the_constant(splits):
     """Section 2.3, Eq. 4 corrected: the gain is at least w J^2 / (8 beta (1 - beta)).
 
     Strong concavity of the entropy (modulus 1 in the l1 norm) gives beta (1 - beta) / 2 times the
-    squared distance of the children's label shares; the printed form leaves the 1/2 out. Checked
+    squared distance of the children's label shares; the printed form omits the 1/2. Checked
     on the package's splits (its J and beta, the entropies of its label tables). An exact split
-    of two equal classes shows that no larger constant will do.
+    of two equal classes shows that a larger constant is not possible.
     """
     objective, beta, _, gain = splits
     parted = (beta > 0) & (beta < 1)
@@ -184,12 +186,12 @@ def test_equation_4_with_half_the_constant(splits):
 
 
 def lowest_gain(t, objective, beta, g, k):
-    """Lemma 3, corrected, of the split that follows t others."""
+    """Return the lower bound of the corrected Lemma 3 for the split after t others."""
     return objective**2 * g / (8 * beta * (1 - beta) * (t + 1) * np.log(k))
 
 
 def quality(leaves):
-    """G: entropy of the leaves' labels, by weight. Each leaf is the masses of its labels."""
+    """Return G, the weighted entropy of the leaves; a leaf is given by the masses of its labels."""
     return sum(leaf.sum() * entropy(leaf) for leaf in leaves)
 
 
@@ -199,7 +201,7 @@ def heaviest_mixed(leaves):
 
 
 def weak_split(leaf, gamma, random):
-    """A balanced split with J / 2 = gamma exactly, if a random direction has one."""
+    """Return a balanced split with J / 2 = gamma exactly, if a random direction has one."""
     pi = leaf / leaf.sum()
     for _ in range(50):
         lean = random.choice([-1.0, 1.0], len(leaf))
@@ -214,9 +216,9 @@ def weak_split(leaf, gamma, random):
 def test_lemma_3_as_printed_is_false():
     """Section 2.3, Lemma 3 (arXiv): the gain is at least J^2 G / (8 beta (1 - beta) t ln k).
 
-    False: two leaves, each half of the weight and half of each of two classes (t = 1, G = ln 2).
-    Splitting one of them without error (J = 1, beta = 1/2) gains ln 2 / 2 = 0.347, and 1/2 is
-    claimed. Mathematics only: the package does not choose leaves by weight.
+    False: take two leaves, each with half of the weight and half of each of two classes (t = 1,
+    G = ln 2). Splitting one of them without error (J = 1, beta = 1/2) gains ln 2 / 2 = 0.347, but
+    the claim is 1/2. Mathematics only: the package does not choose leaves by weight.
     """
     leaves = [np.array([0.25, 0.25])] * 2
     g = quality(leaves)
@@ -261,9 +263,9 @@ def test_lemma_3_and_theorem_1_corrected_on_exact_trees(k, gamma):
 def test_theorem_1_as_printed_is_false():
     """Section 2.3, Theorem 1: t >= (1 / alpha)^(4 (1 - gamma)^2 ln k / gamma^2) splits suffice.
 
-    False: nothing in it depends on G_0, and for alpha = 1 a single split suffices. Eight equal
-    classes, split perfectly (gamma = 1/2), keep G_1 = ln 4 = 1.39 > 1. With G_0 / alpha in place
-    of 1 / alpha it follows from the corrected form. Mathematics only.
+    False: it does not depend on G_0, and for alpha = 1 it claims that a single split suffices.
+    Eight equal classes, split perfectly (gamma = 1/2), keep G_1 = ln 4 = 1.39 > 1. With G_0 / alpha
+    in place of 1 / alpha it follows from the corrected form. Mathematics only.
     """
     gamma, alpha = 0.5, 1.0
     eighth = np.full(4, 1 / 8)
@@ -281,9 +283,9 @@ def test_theorem_1_as_printed_is_false():
 def test_theorem_1_corrected_with_the_packages_routers_as_weak_learners():
     """Section 2.3, Theorem 1 corrected: G_t <= G_0 (t + 1)^(-2 gamma^2 / ln k).
 
-    Every leaf, the heaviest first, is split by a LOMtree of one router trained on its rows, so
-    gamma is what the package's routers achieve. A row's side is told by the label distribution
-    of ``predict_proba``. Compared at each step with the bound for the gamma so far.
+    Each leaf, the heaviest first, is split by a LOMtree with one router trained on its rows, so
+    gamma is that of the package's routers. The label distribution of ``predict_proba`` shows the
+    side of a row. Each step is compared with the bound for the smallest gamma so far.
     """
     X, y, _ = stream(3, n=600)
     leaves, start, gammas = [np.arange(len(y))], entropy(np.bincount(y)), []
@@ -307,7 +309,7 @@ def test_theorem_1_corrected_with_the_packages_routers_as_weak_learners():
 
 
 def sides(X, y):
-    """The rows that a LOMtree of one router, trained on them, sends to either side, if it does."""
+    """Return the rows that a LOMtree of one router, trained on them, sends to each side."""
     one_router = {"nodes_per_class": 1 / max(len(np.unique(y)) - 1, 1), "n_passes": 2}
     for seed in range(20):
         router = LOMTreeClassifier(**one_router, random_state=seed).fit(X, y)
@@ -322,8 +324,8 @@ def test_lemma_on_recycling(weighted):
     """Section 3.1, Lemma 4 of arXiv, Lemma 3 of NIPS: no node is recycled over log2 n times.
 
     n is the length of the sequence, here the total weight; R_S must be at least 4. Checked on
-    the package's counters along streams whose labels come once and never again, so that leaves
-    starve and are recycled again and again. With R_S = 1 such a stream breaks the bound.
+    the package's counters along streams whose labels occur in one segment only, so that leaves
+    starve and are recycled repeatedly. With R_S = 1, such a stream exceeds the bound.
     """
     most = 0
     for seed in (0, 2):
@@ -336,14 +338,14 @@ def test_lemma_on_recycling(weighted):
 
 
 def recycling(seed, n, resistance, weighted):
-    """The most often recycled node's count and the bound, after every twenty examples."""
+    """Yield the largest number of recyclings and the bound after every twenty examples."""
     random = np.random.default_rng(seed)
     y = np.arange(n) // 40 * 3 + random.integers(0, 3, n)
     n_classes = y.max() + 1
     centres = 2 * random.normal(size=(n_classes, 5))
     X = centres[y] + 0.3 * random.normal(size=(n, 5))
     weights = random.integers(1, 9, n) / 4 if weighted else np.ones(n)
-    # By the paper's rules weights would not count.
+    # With the paper's rules, weights would not count.
     settings = {**PAPER, "nodes_per_class": 7 / (n_classes - 1), "paper_tree": False}
     model, found = LOMTreeClassifier(**settings, swap_resistance=resistance), []
     for start in range(0, n, 20):

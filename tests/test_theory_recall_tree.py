@@ -14,7 +14,7 @@ PAPER = RecallTreeClassifier.PAPER
 
 
 def root_of(labels, n_candidates, multiplier, n_classes):
-    """What the package reports of a root that has seen these labels."""
+    """Return the package's report of a root that has seen these labels."""
     model = RecallTreeClassifier(
         max_candidates=n_candidates, max_depth=0, bern_hyper=multiplier, paper_tree=True
     )
@@ -23,10 +23,10 @@ def root_of(labels, n_candidates, multiplier, n_classes):
 
 
 def bounds_by_mass(n, multiplier):
-    """The package's bound where m = 0 to n of n examples had the one candidate's label."""
-    # The others all have different labels, so that the candidate is the most frequent one.
+    """Return the package's bounds if m = 0 to n of n examples have the candidate's label."""
+    # The other labels are all different, so that the candidate is the most frequent one.
     labels = (np.r_[np.zeros(m, int), np.arange(1, n - m + 1)] for m in range(1, n + 1))
-    # With no example of it the recall and its bound are 0.
+    # Without an example of it, the recall and its bound are 0.
     return np.array([0.0, *(root_of(y, 1, multiplier, n + 1).recall_bound[0] for y in labels)])
 
 
@@ -35,11 +35,11 @@ def bounds_by_mass(n, multiplier):
 def test_proposition_1_coverage(n, risk):
     """Section 3.1, Proposition 1: with probability 1 - delta the recall is above the bound.
 
-    Claim: for some lambda, r >= r' - sqrt(lambda r' (1 - r') / m) - lambda / m, r' the share of m
-    examples whose label was among fixed candidates and r its expectation. For the package's form
-    of it the constant is at hand: Maurer and Pontil's Theorem 4 gives it for a multiplier of
-    2 ln(2 / delta). Checked without chance: the bound that the package reports for each outcome,
-    weighted by that outcome's binomial probability, for every r in steps of 1/500.
+    Claim: for some lambda, r >= r' - sqrt(lambda r' (1 - r') / m) - lambda / m, where r' is the
+    share of m examples whose label is among fixed candidates, and r its expectation. For the
+    package's form, Maurer and Pontil's Theorem 4 gives the constant for a multiplier of
+    2 ln(2 / delta). Checked exactly: the bound that the package reports for each outcome is
+    weighted by the binomial probability of the outcome, for every r in steps of 1/500.
     """
     bound = bounds_by_mass(n, 2 * np.log(2 / risk))
     for recall in np.linspace(0, 1, 501):
@@ -48,10 +48,10 @@ def test_proposition_1_coverage(n, risk):
 
 
 def test_proposition_1_needs_its_multiplier():
-    """Section 3.1, Proposition 1: the same sum shows that lambda cannot be left out.
+    """Section 3.1, Proposition 1: the same sum shows that lambda is necessary.
 
-    With a multiplier near 0 the package's bound is the empirical recall, which is too high for
-    about every second sample.
+    With a multiplier near 0, the package's bound is the empirical recall, which is too high for
+    about half of the samples.
     """
     bound = bounds_by_mass(60, 1e-12)
     np.testing.assert_allclose(bound, np.arange(61) / 60, atol=1e-5)
@@ -63,11 +63,11 @@ def test_proposition_1_needs_its_multiplier():
 def test_proposition_1_by_simulation(multiplier):
     """Section 3.1, Proposition 1 at the multipliers in use: 1 (the paper's) and 4 (the default).
 
-    2 ln(2 / delta) grants nothing for 1 and 0.73 for 4. Simulated: 300 samples of 100 labels from
-    a distribution whose three candidates stand out, each a root of the package. The bound may be
-    above the true recall 0.75 in 10 per cent of them. The probability of that is 0.04 at a root
-    (at least 83 of 100 binomial trials) for multiplier 1 and 1e-7 for 4, so that the test
-    would fail by chance once in a million seeds; its seed is fixed.
+    2 ln(2 / delta) guarantees nothing for 1, and 0.73 for 4. The simulation has 300 samples of 100
+    labels from a distribution with three clear candidates, each sample a root of the package. The
+    bound may exceed the true recall 0.75 in 10 percent of them. At a root, this has the probability
+    0.04 (at least 83 of 100 binomial trials) for multiplier 1, and 1e-7 for 4, so the test would
+    fail by chance for one seed in a million; its seed is fixed.
     """
     random = np.random.default_rng(0)
     share = np.r_[[0.25] * 3, [0.25 / 37] * 37]
@@ -77,17 +77,17 @@ def test_proposition_1_by_simulation(multiplier):
         assert set(tree.candidates) == {0, 1, 2}
         bounds.append(tree.recall_bound[0])
     assert np.mean(np.array(bounds) > 0.75) < 0.1
-    # It is no lower than it need be: of use, at these sizes.
+    # The bound is close enough to be useful at these sizes.
     assert np.mean(bounds) > (0.6 if multiplier == 1 else 0.4)
 
 
 def test_proposition_1_is_no_bound_where_candidates_are_chosen_from_few_examples():
     """Section 3.1, Proposition 1 as the algorithm applies it: to candidates of the same examples.
 
-    The candidates are the most frequent labels of the examples that the recall is measured on.
-    With more candidates than examples every label seen is one: of 1000 equal classes, 100
-    examples and 200 candidates the package reports a bound of 0.86 (multiplier 4), where the
-    recall of new examples is at most 0.1. So the bound orders nodes; it does not predict recall.
+    The candidates are the most frequent labels of the examples on which the recall is measured.
+    With more candidates than examples, every label seen is a candidate: for 1000 equal classes, 100
+    examples and 200 candidates, the package reports a bound of 0.86 (multiplier 4), but the
+    recall on new examples is at most 0.1. So the bound ranks nodes; it does not predict recall.
     """
     random = np.random.default_rng(0)
     tree = root_of(random.integers(0, 1000, 100), 200, 4.0, 1000)
@@ -100,9 +100,9 @@ def test_proposition_1_is_no_bound_where_candidates_are_chosen_from_few_examples
 def test_proposition_1_corrected_for_chosen_candidates():
     """Section 3.1, Proposition 1 corrected: a union over all sets of F of the K labels.
 
-    The multiplier 2 ln(2 C(K, F) / delta) bounds the recall of whatever candidates were chosen.
+    The multiplier 2 ln(2 C(K, F) / delta) bounds the recall for any choice of candidates.
     Checked for K = 8 equal classes, F = 1, delta = 1e-6: the package's bound at 50 roots of 2000
-    examples each is above 0 and below the true 1/8; the empirical recall is above it at all.
+    examples each is above 0 and below the true 1/8; the empirical recall is above it everywhere.
     """
     random = np.random.default_rng(0)
     multiplier = 2 * np.log(2 * 8 / 1e-6)
@@ -113,7 +113,7 @@ def test_proposition_1_corrected_for_chosen_candidates():
 
 
 def full_tree(X, y, depth, n_classes, **more):
-    """A tree in which every example goes to the last level, and nodes keep all their labels."""
+    """Return a tree whose examples all reach the last level, with all labels as candidates."""
     settings = {**more, "max_candidates": n_classes, "bern_hyper": 0.0, "random_state": 0}
     model = RecallTreeClassifier(**settings, max_depth=depth)
     tree = model.partial_fit(X, y, classes=range(n_classes)).tree_
@@ -124,9 +124,9 @@ def full_tree(X, y, depth, n_classes, **more):
 
 
 def advantages(tree):
-    """By how much each split lowered the entropy, NaN at leaves; by the package's entropies.
+    """Return the entropy decrease of each split from the package's entropies, NaN at leaves.
 
-    Also where all examples went to one side, as a child that none came to is not reported.
+    Splits that send all examples to one side are included; the tree omits unreached children.
     """
     gain = np.full(len(tree.parent), np.nan)
     for node in np.flatnonzero((tree.children >= 0).any(axis=1)):
@@ -154,9 +154,9 @@ def trees():
 def test_definition_1_bounds_the_advantage():
     """Section 3.3, Definition 1: each split lowers the mean entropy by at least gamma.
 
-    It asks this of all distributions, which no gamma > 0 can satisfy: a split gains at most
-    the entropy of the node, and at most ln 2 (the entropy of the side taken). Checked on the
-    package's nodes: 0 <= gain <= min(H, ln 2), and nodes of one label gain nothing.
+    No gamma > 0 satisfies this for all distributions: a split gains at most the entropy of the
+    node, and at most ln 2 (the entropy of the side taken). Checked on the package's nodes:
+    0 <= gain <= min(H, ln 2), and nodes of one label gain nothing.
     """
     for tree, _ in trees():
         gain = advantages(tree)
@@ -164,7 +164,7 @@ def test_definition_1_bounds_the_advantage():
         assert (gain[inner] >= -1e-6).all()
         assert (gain[inner] <= np.minimum(tree.label_entropy[inner], np.log(2)) + 1e-6).all()
         assert gain[0] > 0.2
-    # Nodes of one label, below two levels that part four classes, gain nothing.
+    # Nodes of one label, below two levels that separate four classes, gain nothing.
     y = np.arange(400) % 4
     tree, _ = full_tree(np.eye(4)[y], y, 3, 4, **PAPER)
     single_label = advantages(tree)[(tree.n_labels == 1) & (tree.depth < 3)]
@@ -177,7 +177,7 @@ def harmonic(t):
 
 
 def error_and_entropy(leaves, tree, table):
-    """Error and mean entropy of a tree whose leaves these are."""
+    """Return error and mean entropy of a tree with these leaves."""
     weight = tree.n_examples[leaves] / tree.n_examples[0]
     error = 1 - table[leaves].max(axis=1).sum() / tree.n_examples[0]
     return error, weight @ tree.label_entropy[leaves]
@@ -195,7 +195,7 @@ def test_theorem_2_step_as_printed_is_false():
 
 
 def perfect_tree():
-    """Four equal classes in two levels of the package without error, in one of a few orders."""
+    """Return a tree of two levels that separates four equal classes, for one of a few orders."""
     for seed in range(20):
         y = np.random.default_rng(seed).permutation(np.arange(4000) % 4)
         tree, table = full_tree(np.eye(4)[y], y, 2, 4, **PAPER)
@@ -208,8 +208,8 @@ def test_theorem_2_as_printed_is_false():
     """Section 3.3, Theorem 2: after t >= 2 splits the error is at most H_1 - gamma (1 + ln t).
 
     False: four equal classes, each split perfect (gamma = ln 2), t = 2: H_1 = ln 4, so the bound
-    is 0.213, and the leaves {a}, {b}, {c, d} err on a quarter. The tree is the package's, in the
-    paper's settings; it parts the four classes without error.
+    is 0.213, and the leaves {a}, {b}, {c, d} err on a quarter. The tree is the package's, with the
+    paper's settings; it separates the four classes without error.
     """
     tree, table = perfect_tree()
     gain = advantages(tree)
@@ -220,7 +220,7 @@ def test_theorem_2_as_printed_is_false():
     assert error == pytest.approx(0.25, abs=0.01)
     claimed = tree.label_entropy[0] - gain[:3].min() * (1 + np.log(2))
     assert error > claimed + 0.02
-    # The corrected bound is met with equality.
+    # The corrected bound holds with equality.
     corrected = (tree.label_entropy[0] - gain[:3].min() * harmonic(2)) / (2 * np.log(2))
     assert error == pytest.approx(corrected, abs=0.02)
 
@@ -254,8 +254,8 @@ def test_theorem_2_corrected():
 def test_error_and_entropy_meet_at_two_equal_labels():
     """Section 3.3, from entropy to error: the factor 2 ln 2 of the corrected form is the best.
 
-    Printed is error <= entropy. Of all label distributions the entropy is at least 2 ln 2 times
-    the error, with equality for two equal labels; random histograms are compared, too.
+    The paper has error <= entropy. For all label distributions, the entropy is at least 2 ln 2
+    times the error, with equality for two equal labels; random histograms are compared as well.
     """
     assert entropy([1, 1]) == pytest.approx(2 * np.log(2) * 0.5)
     random = np.random.default_rng(0)

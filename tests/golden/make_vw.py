@@ -1,4 +1,4 @@
-"""Write the golden files: small streams and what Vowpal Wabbit answers on them.
+"""Write the golden files: small streams and Vowpal Wabbit's predictions on them.
 
     pip install vowpalwabbit==9.11.9 numpy
     python tests/golden/make_vw.py
@@ -31,7 +31,7 @@ import vowpalwabbit
 HERE = Path(__file__).parent
 BITS, CONSTANT = 18, 11650396  # the hash VW gives its constant feature
 RECALL_BITS, NODE = 20, 868771  # node j's indicator has index 868771 j
-HEAD = 60  # progressive scores are kept for this many rows
+HEAD = 60  # number of rows whose progressive scores are kept
 
 LOSSES = {
     f"oaa_{loss}": f"--oaa {{k}} --loss_function {loss}"
@@ -44,7 +44,7 @@ OAA_OPTIONS = {
 
 
 def tree(T, resistance=4):
-    """Name and options of a --log_multi run with T internal nodes."""
+    """Return name and options of a --log_multi run with T internal nodes."""
     name = f"lomtree_T{T}_R{resistance}"
     return {name: f"--log_multi {T + 1} --swap_resistance {resistance}"}
 
@@ -53,32 +53,32 @@ def tree(T, resistance=4):
 
 
 def to_csr(X):
-    """Arrays (indptr, indices, data) of a dense matrix; zeros are left out."""
+    """Return the arrays (indptr, indices, data) of a dense matrix, without zeros."""
     nonzero = X != 0
     indptr = np.concatenate([[0], np.cumsum(nonzero.sum(1))]).astype(np.int32)
     return indptr, np.nonzero(nonzero)[1].astype(np.int32), X[nonzero].astype(np.float32)
 
 
 def on_grid(X):
-    """Values rounded to multiples of 1/16: they compress, and text holds them exactly."""
+    """Round values to multiples of 1/16, which compress well and are exact as text."""
     return np.round(X * 16) / 16
 
 
 def sparse_rows(rng, centres, y, keep, noise):
-    """Noisy class centres of which each row keeps a random part of the features."""
+    """Return noisy class centers with a random part of the features in each row."""
     X = centres[y] + noise * rng.normal(size=(len(y), centres.shape[1]))
     return on_grid(X * (rng.random(X.shape) < keep))
 
 
 def stream_sparse(rng, n=450, k=10, d=100):
-    """Text-like: a tenth of the features present, counts, skewed classes."""
+    """Return a stream like text: a tenth of the features, counts, skewed classes."""
     y = rng.choice(k, size=n, p=rng.dirichlet(np.full(k, 2.0)))
     mean = rng.gamma(0.3, 0.7, size=d) * rng.gamma(0.7, 1.4, size=(k, d))
     return rng.poisson(mean[y]).astype(float), y, np.ones(n)
 
 
 def stream_scales(rng, n=450, k=6, d=12):
-    """Dense, feature scales from 1e-4 to 1e4, and growing: weights are rescaled."""
+    """Return dense rows with growing feature scales from 1e-4 to 1e4, which rescale weights."""
     y = rng.integers(k, size=n)
     X = rng.normal(size=(k, d))[y] * 0.6 + rng.normal(size=(n, d))
     growth = 1 + 3 * np.arange(n)[:, None] / n * (np.arange(d) % 3)
@@ -86,7 +86,7 @@ def stream_scales(rng, n=450, k=6, d=12):
 
 
 def stream_weighted(rng, n=450, k=8, d=40):
-    """Importance weights, 0 among them; a few rows without any feature."""
+    """Return a stream with importance weights, some 0, and a few rows without features."""
     y = rng.integers(k, size=n)
     X = sparse_rows(rng, rng.normal(size=(k, d)), y, 0.4, 0.7)
     X[rng.random(n) < 0.02] = 0
@@ -94,7 +94,7 @@ def stream_weighted(rng, n=450, k=8, d=40):
 
 
 def stream_drift(rng, n=1050, k=24, d=30, segment=75):
-    """The class distribution changes every ``segment`` rows: old leaves starve."""
+    """Return a stream whose class distribution changes every ``segment`` rows."""
     y = np.empty(n, int)
     for i in range(0, n, segment):
         y[i : i + segment] = rng.choice(k, size=segment, p=rng.dirichlet(np.full(k, 0.15)))
@@ -102,7 +102,7 @@ def stream_drift(rng, n=1050, k=24, d=30, segment=75):
 
 
 def stream_takeover(rng, n=1000, k=16, d=20, segment=200):
-    """Each ``segment`` brings new classes and drops the old ones altogether."""
+    """Return a stream with new classes in each ``segment`` and none of the old ones."""
     first = 3 * (np.arange(n) // segment)
     y = (first + rng.integers(4, size=n)) % k
     weight = rng.choice([0.5, 1, 3], size=n)
@@ -110,7 +110,7 @@ def stream_takeover(rng, n=1000, k=16, d=20, segment=200):
 
 
 def stream_many(rng, n=750, k=30, d=60):
-    """More classes than the others, a power law over them."""
+    """Return a stream with many classes, distributed by a power law."""
     p = 1 / (1 + np.arange(k))
     y = rng.choice(k, size=n, p=p / p.sum())
     return sparse_rows(rng, 2 * rng.normal(size=(k, d)), y, 0.2, 0.5), y, np.ones(n)
@@ -127,7 +127,7 @@ STREAMS = {  # name: (function, seed, test rows, configurations)
 
 
 def recall(stream, *configurations):
-    """A file of --recall_tree runs; a run's name is its options, shortened."""
+    """Return a file of --recall_tree runs, named by their shortened options."""
     letters = {
         "max_candidates": "F", "max_depth": "D", "bern_hyper": "h", "learning_rate": "rate",
         "quantile_tau": "tau",
@@ -188,7 +188,7 @@ RECALL = {  # vw_recall_<name>.npz: (stream, runs)
 
 
 def uneven_weights(n):
-    """Weights that are not 0, of which the sums are not float32 numbers; VW reads them."""
+    """Return positive weights that VW reads, and whose sums are not float32 numbers."""
     return np.random.default_rng(7).choice([0.1, 0.3, 0.7, 1.1, 2.3, 5.6], size=n)
 
 
@@ -209,9 +209,9 @@ def check_room(n_features, n_predictors):
 
 
 def each_row(vw, csr, labels=None, weight=None, first=0):
-    """The rows as VW examples, labelled where labels are given, released afterwards.
+    """Yield the rows as VW examples, with labels if given, and release them afterwards.
 
-    ``first`` is the index that feature 0 gets.
+    ``first`` is the index of feature 0.
     """
     indptr, indices, data = csr
     for i in range(len(indptr) - 1):
@@ -226,7 +226,7 @@ def each_row(vw, csr, labels=None, weight=None, first=0):
 
 
 def run(options, train, y, weight, test, read):
-    """``read(example)`` after learning each row, twice over, and on the test rows."""
+    """Return ``read(example)`` after learning each row, in two passes, and on the test rows."""
     vw = workspace(options)
     passes = []
     for _ in range(2):
@@ -244,7 +244,7 @@ def run(options, train, y, weight, test, read):
 
 
 def parse_tree(text):
-    """Nodes and label tables of ``--readable_model``; floats have six digits."""
+    """Return nodes and label tables of ``--readable_model``; floats have six digits."""
     fields = {
         "parent": np.int32, "internal": np.int32, "left": np.int32, "right": np.int32,
         "min_count": np.int32, "base_predictor": np.int32, "norm_Eh": float, "Eh": float,
@@ -272,10 +272,10 @@ def parse_tree(text):
 
 
 def run_recall(options, n_features, train, y, weight, test):
-    """Everything recorded for one --recall_tree run, by the last part of its key."""
+    """Return everything recorded for one --recall_tree run, by the last part of its key."""
 
     def answer(vw, example):
-        """The prediction, and the unclamped score VW computed last for it."""
+        """Return the prediction, and the unclamped score that VW computed last for it."""
         vw.predict(example)
         return example.get_multiclass_prediction() - 1, example.get_partial_prediction()
 
@@ -301,7 +301,7 @@ def run_recall(options, n_features, train, y, weight, test):
 
 
 def check_recall_room(n_features, k, routers, used):
-    """Assert that no two (feature, predictor) pairs share a weight, and none is elsewhere."""
+    """Assert that no two (feature, predictor) pairs share a weight, and that none is misplaced."""
     n_routers, n_nodes = int(routers.max()) + 1, len(routers)
     width = 1 << (n_routers + k - 1).bit_length()  # VW rounds up to a power of two
     starts = [*np.arange(1, n_features + 1), CONSTANT]
@@ -313,7 +313,7 @@ def check_recall_room(n_features, k, routers, used):
 
 
 def parse_recall_tree(text):
-    """Nodes and counts of ``--readable_model``, which gives all digits."""
+    """Return nodes and counts of ``--readable_model``, which has all digits."""
     nodes, table, starts = [], [], []
     for name, value in re.findall(r"^(\w+) = (\S+)$", text, re.M):
         if name == "parent":
@@ -338,7 +338,7 @@ def parse_recall_tree(text):
 
 
 def golden(options, *data):
-    """Everything recorded for one configuration, by the last part of its key."""
+    """Return everything recorded for one configuration, by the last part of its key."""
     names = ("pass1", "pass2", "test")
     if "--log_multi" not in options:
         answers = run(options, *data, lambda e: e.get_multiclass_prediction() - 1)
@@ -377,7 +377,7 @@ def main():
 
 
 def recall_files():
-    """The files of --recall_tree runs, which refer to the streams' files."""
+    """Return the files of --recall_tree runs, which refer to the streams' files."""
     for name, (stream, configurations) in RECALL.items():
         with np.load(HERE / f"vw_{stream}.npz") as file:
             meta = json.loads(str(file["meta"]))
@@ -389,7 +389,7 @@ def recall_files():
         weight, out = data["train_weight"], {}
         if name == "uneven":
             weight = uneven_weights(len(weight)).astype(np.float32)
-        if name == "late_zeros":  # early ones make VW lose its tree
+        if name == "late_zeros":  # early rows of weight 0 make VW lose its tree
             weight = np.where((weight == 0) & (np.arange(len(weight)) < 60), np.float32(1), weight)
         if weight is not data["train_weight"]:
             out["train_weight"] = weight

@@ -1,18 +1,18 @@
 """Slow reference of the filter tree and the random tree.
 
 Source: Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009
-(the filter tree; the random tree trains every node on the way, too, but plays no
-matches). Written to be obvious: a tree of tuples, labels looked up in sets,
-every way walked from the root by name. One predictor of :mod:`vw_linear` per
+(the filter tree; the random tree also trains every node on the path, but without
+matches). The code is simple on purpose: a tree of tuples, labels looked up in sets,
+and paths that start from the root. There is one predictor of :mod:`vw_linear` per
 internal node, so that with the optimizer "nag" all scores are equal bit for bit.
 
-What the paper leaves open is done as the package does it:
+The package's choices are used where the paper leaves something open:
 
 * a node over n labels in order has the first ceil(n/2) of them on its left;
 * the left side is learned as -1; a score below 0 goes left, 0 and above right;
-* whether a label has won a match is judged by the score after the update;
-* the step of a predictor falls with its trainings only if ``decay`` is above 0, which
-  "nag" is not compared with.
+* a label wins a match by the score after the update;
+* the step of a predictor shrinks with its updates only if ``decay`` is above 0, which
+  is not compared for "nag".
 """
 
 import math
@@ -23,7 +23,7 @@ from .vw_linear import VWLinear
 
 
 class FixedTree:
-    """``order``: the labels from left to right; ``policy``: "filter" or "random"."""
+    """A tree over ``order``, the labels from left to right; ``policy`` is "filter" or "random"."""
 
     def __init__(self, order, n_features, policy, loss="quantile", eta=0.5):
         self.policy = policy
@@ -34,7 +34,7 @@ class FixedTree:
         self.trained, self.won = np.zeros(n_nodes), np.zeros(n_nodes)
 
     def build(self, labels):
-        """A leaf is its label, an internal node (number, labels, left, right)."""
+        """Return a subtree: a label for a leaf, or (number, labels, left, right)."""
         if len(labels) == 1:
             return labels[0]
         number = len(self.nodes)
@@ -53,12 +53,12 @@ class FixedTree:
         return node
 
     def path(self, label):
-        """Numbers of the internal nodes above a label's leaf, from the leaf up."""
+        """Return the numbers of the internal nodes above a label's leaf, from the leaf up."""
         above = [n for n, (left, right) in enumerate(self.nodes) if label in {*left, *right}]
         return sorted(above, key=lambda n: len(self.nodes[n][0]) + len(self.nodes[n][1]))
 
     def learn(self, idx, x, label, h=1.0):
-        """Plays the label's matches; returns the answer before."""
+        """Learn an example by the matches of its label; return the prediction before."""
         answer = self.predict(idx, x)
         for number in self.path(label):
             is_left = label in self.nodes[number][0]
@@ -72,7 +72,7 @@ class FixedTree:
         return answer
 
     def log_probabilities(self, idx, x):
-        """label -> the sum over its way of the logistic model's log-probabilities."""
+        """Return each label's sum of the logistic models' log-probabilities on its path."""
         result = {}
         for label in self.nodes[0][0] + self.nodes[0][1] if self.nodes else [self.root]:
             total = 0.0

@@ -1,7 +1,7 @@
-"""GAMBLE, slowly: Algorithm 1 with its two regressions, and Algorithm 2.
+"""Slow reference of GAMBLE: Algorithm 1 with its two regressions, and Algorithm 2.
 
-Trees are grown on encoded labels by the squared error itself, computed anew for every
-threshold, so nothing of what makes the core fast is in here.
+Trees are grown on encoded labels by the squared error itself, recomputed for every
+threshold, without any of the core's optimizations.
 """
 
 from itertools import pairwise
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def encode(y, n_classes):
-    """Rows of 1 at the class and -1 / (K - 1) elsewhere."""
+    """Return rows with 1 at the class and -1 / (K - 1) elsewhere."""
     codes = np.full((len(y), n_classes), -1 / (n_classes - 1))
     codes[np.arange(len(y)), y] = 1
     return codes
@@ -22,7 +22,7 @@ def squared_error(target, w):
 
 
 def best_cut(X, target, w, rows):
-    """Gain, feature and threshold of the cut that lowers the squared error most."""
+    """Return gain, feature and threshold of the split that lowers the squared error most."""
     best = (0.0, -1, 0.0)
     error = squared_error(target[rows], w[rows])
     for feature in range(X.shape[1]):
@@ -38,7 +38,7 @@ def best_cut(X, target, w, rows):
 
 
 def grow(X, target, w, max_leaves):
-    """A regression tree, best first: splits in their order, and the leaves' rows."""
+    """Grow a regression tree best first; return the splits in order and the leaves' rows."""
     leaves = {0: np.arange(len(X))}
     cuts = {0: best_cut(X, target, w, leaves[0])}
     splits, n_nodes = [], 1
@@ -57,7 +57,7 @@ def grow(X, target, w, max_leaves):
 
 
 def fitted(leaves, target, w):
-    """What the tree says of each of its own rows: the weighted mean of its leaf."""
+    """Return the tree's output for each training row: the weighted mean of its leaf."""
     values = np.empty_like(target)
     for rows in leaves:
         values[rows] = np.average(target[rows], axis=0, weights=w[rows])
@@ -65,9 +65,9 @@ def fitted(leaves, target, w):
 
 
 def boost(X, y, n_classes, n_rounds, max_leaves, *, general, clip=False, rate=1.0):
-    """The committee's scores of the training rows, and each round's splits.
+    """Return the committee's scores of the training rows, and each round's splits.
 
-    ``general``: Algorithm 1, which grows a second tree to fit z = y^2; else Algorithm 2.
+    With ``general`` this is Algorithm 1, which fits a second tree to z = y^2, else Algorithm 2.
     """
     codes, k = encode(y, n_classes), n_classes
     w = np.ones(len(y)) / len(y)
@@ -76,7 +76,7 @@ def boost(X, y, n_classes, n_rounds, max_leaves, *, general, clip=False, rate=1.
         splits, leaves = grow(X, codes, w, max_leaves)
         g = fitted(leaves, codes, w)
         if general and k == 2:
-            # z is 1 everywhere: any tree fits it, and none has anything to split for.
+            # z is 1 everywhere, so any tree fits it without a split.
             r = k * g
         elif general:
             own, leaves = grow(X, codes**2, w, max_leaves)

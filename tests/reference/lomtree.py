@@ -2,33 +2,33 @@
 
 Source: Choromanska and Langford, "Logarithmic Time Online Multiclass
 prediction", NIPS 2015, Algorithm 1; letters (l, m, n, e, E, C, R_S, T) are theirs.
-Where VW 9.11 differs from or adds to the paper we do what VW does:
+Where VW 9.11 differs from the paper or adds to it, this code follows VW:
 
 * T (internal nodes) is k - 1 for ``--log_multi k``; nothing stops the labels from
   exceeding k, so k sets T alone.  The loss is quantile with tau = 1/2 whatever
   ``--loss_function`` says; one predictor of :mod:`vw_linear` per internal node.
 * The score added to m is the *unclamped* one after the update, so it may lie far
-  outside [-1, 1].  The way down follows the *clamped* one after the update: left if
+  outside [-1, 1].  Routing uses the *clamped* one after the update: left if
   < 0, else right.  They differ only while no -1 has been learned anywhere: the
   clamp is then [0, 1] and every example goes right.
 * m and sum m are float64, counts are integers, but e = float32(m) / float32(n),
   and it is these float32 values that are compared.  A label without a score here
   has e = 0, so the test reads E > 0 at its first training.
-* E > e(y) is strict: ties (surely when only one label was trained) give +1.
+* E > e(y) is strict: ties (always when only one label was trained) give +1.
 * The majority label of a node is replaced only when another label's count
   *exceeds* the record; ties stay with the label that got there first.  A new child
   starts with the parent's majority label (the current example included) and a
-  record of 0, so its first arrival overrides it.  An empty tree answers label 0.
-* l, majority, m, n go on being counted at a node after it splits.
-* Importance weights enter the regressor (and t, N) only; every count counts 1.
+  record of 0, so its first arrival overrides it.  An empty tree predicts label 0.
+* l, majority, m and n are still counted at a node after it has split.
+* Importance weights affect only the regressor (and t, N); counts add 1 per example.
 * The recycled parent's regressor passes to j with its weights, G, s, t and N.
 * The smallest leaf is found walking down to the child with the smaller C, ties
   right.  Upward, C is recomputed until a parent already has its child's value.
 
-One case is ours.  If the parent of the smallest leaf is the root, VW 9.11 makes the
-root itself an empty leaf below j.  That leaf is all of the tree that can still be
-reached, it can never satisfy (2), and VW answers the most frequent label since then
-for good (seen in its model dump).  Here the sibling becomes the new root.
+One case differs from VW.  If the parent of the smallest leaf is the root, VW 9.11 makes
+the root itself an empty leaf below j.  Only this leaf can still be reached, and it can
+never satisfy (2), so VW then predicts the most frequent label since then (seen in its
+model dump).  Here the sibling becomes the new root.
 ``root_swaps`` counts these, and the golden files hold none.  R_S = 0 is refused:
 the smallest leaf might be j itself.
 """
@@ -44,7 +44,7 @@ from .vw_linear import F, VWLinear
 
 @dataclass
 class Node:
-    """State of one node; the paper's SetNode gives the initial values."""
+    """State of one node, with the initial values of the paper's SetNode."""
 
     parent: int | None = None
     left: int | None = None
@@ -60,18 +60,18 @@ class Node:
     majority: int = 0
     majority_count: int = 0
     regressor: int | None = None
-    recycled: int = 0  # how often this id was wiped by Swap (Lemma 3 bounds it)
+    recycled: int = 0  # number of times Swap recycled this id (Lemma 3 bounds it)
     sent: list = field(default_factory=list)  # (label, went right) of every training
-    lost_child: bool = False  # whether Swap put a grandchild in the place of a child
+    lost_child: bool = False  # True if Swap put a grandchild in the place of a child
 
     @property
     def is_leaf(self):
         return self.left is None
 
     def split(self):
-        """J of Eq. 1, beta and alpha of the router, over the examples that it sent on.
+        """Return J of Eq. 1, beta and alpha of the router, over the examples it has routed.
 
-        NaN where Swap took a child: its counts, by which the learner knows, went with it.
+        They are NaN if Swap took a child, as the child's counts went with it.
         """
         if self.is_leaf or self.lost_child:
             return (np.nan,) * 3
@@ -97,28 +97,28 @@ class LOMTree:
     # -- prediction ---------------------------------------------------------------
 
     def clamped(self, j, idx, x):
-        """The score that decides the direction at internal node ``j``."""
+        """Return the score that decides the direction at internal node ``j``."""
         return self.base.clamp(self.base.score([self.nodes[j].regressor], idx, x)[0])
 
     def child(self, j, score):
-        """The child for a score: negative left, otherwise right, 0 included."""
+        """Return the child for a score: left if negative, else right."""
         return self.nodes[j].left if score < 0 else self.nodes[j].right
 
     def leaf(self, idx, x):
-        """The leaf an example ends in, and the nodes on the way."""
+        """Return the leaf of an example, and the nodes on the path."""
         path = [self.root]
         while not self.nodes[path[-1]].is_leaf:
             path.append(self.child(path[-1], self.clamped(path[-1], idx, x)))
         return path[-1], path
 
     def predict(self, idx, x):
-        """The majority label of the leaf the scores lead to."""
+        """Return the majority label of the leaf."""
         return self.nodes[self.leaf(idx, x)[0]].majority
 
     # -- learning -----------------------------------------------------------------
 
     def learn(self, idx, x, label, h=1.0):
-        """One example of Algorithm 1; returns the progressive prediction."""
+        """Learn one example by Algorithm 1; return the progressive prediction."""
         prediction = self.predict(idx, x)
         j = self.root
         while True:
@@ -133,7 +133,7 @@ class LOMTree:
         return prediction
 
     def count(self, j, label):
-        """l_j(y)++ and the majority label; an unseen label gets an empty record."""
+        """Increment l_j(y) and update the majority label; a new label gets an empty record."""
         v = self.nodes[j]
         if label not in v.l:
             v.l[label], v.n[label], v.m[label], v.e[label] = 0, 0, 0.0, F(0)
@@ -142,14 +142,14 @@ class LOMTree:
             v.majority, v.majority_count = label, v.l[label]
 
     def may_split(self, j):
-        """Two labels seen, and budget or equation (2)."""
+        """Return whether two labels were seen, and nodes are left or Eq. 2 holds."""
         v = self.nodes[j]
         smallest = self.nodes[self.root].C
         crowded = v.C - max(v.l.values()) > self.R_S * (smallest + 1)
         return len(v.l) >= 2 and (self.used < self.T or crowded)
 
     def split(self, j):
-        """Give leaf ``j`` two children: new ones while there is budget, else by Swap."""
+        """Give leaf ``j`` two children: new ones while nodes are left, else by Swap."""
         v = self.nodes[j]
         if self.used < self.T:
             left, right = len(self.nodes), len(self.nodes) + 1
@@ -167,7 +167,7 @@ class LOMTree:
         self.update_c(left)
 
     def swap(self):
-        """Cut out the smallest leaf and its parent; (left, right, regressor) for j."""
+        """Remove the smallest leaf and its parent; return (left, right, regressor) for j."""
         self.swaps += 1
         s = self.root
         while not self.nodes[s].is_leaf:
@@ -177,7 +177,7 @@ class LOMTree:
         sib = self.nodes[pa].right if s == self.nodes[pa].left else self.nodes[pa].left
         gpa = self.nodes[pa].parent
         self.nodes[sib].parent = gpa
-        if gpa is None:  # not VW: the sibling is the new root
+        if gpa is None:  # unlike VW, the sibling becomes the root
             self.root_swaps += 1
             self.root = sib
         else:
@@ -193,7 +193,7 @@ class LOMTree:
         return s, pa, regressor
 
     def update_c(self, j):
-        """UpdateC: carry the minimum upward from ``j``."""
+        """Run UpdateC: propagate the minimum upwards from ``j``."""
         while j != self.root:
             child, j = self.nodes[j].C, self.nodes[j].parent
             v = self.nodes[j]
@@ -202,7 +202,7 @@ class LOMTree:
             v.C = min(self.nodes[v.left].C, self.nodes[v.right].C)
 
     def train(self, j, idx, x, label, h):
-        """Train h_j, fold the new score into m, n, e, E; returns the next node."""
+        """Train h_j, add the new score to m, n, e and E, and return the next node."""
         v = self.nodes[j]
         target = -1.0 if v.E > v.e[label] else 1.0
         self.base.learn(v.regressor, idx, x, target, h)
@@ -241,7 +241,7 @@ class LOMTree:
         assert sorted(v.regressor for v in internal) == list(range(self.used))
 
     def table(self, node_fields=("parent", "left", "right", "C", "n_total", "m_total", "E")):
-        """Per node: the fields asked for and {label: (l, n, m, e)}; for comparisons."""
+        """Return the given fields and {label: (l, n, m, e)} of each node, for comparisons."""
         return [
             {f: getattr(v, f) for f in node_fields}
             | {"labels": {y: (v.l[y], v.n[y], v.m[y], v.e[y]) for y in sorted(v.l)}}

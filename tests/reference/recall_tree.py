@@ -1,12 +1,12 @@
 """Slow reference of Recall Tree as Vowpal Wabbit's ``--recall_tree K`` runs it.
 
 Source: Daume, Karampatziakis, Langford and Mineiro, "Logarithmic Time
-One-Against-Some", ICML 2017 (arXiv 1606.04988), and how VW 9.11.9 runs it:
+One-Against-Some", ICML 2017 (arXiv 1606.04988), with the behavior of VW 9.11.9:
 
 * The tree is complete to depth D from the start; a node's two children are numbered
   together, then the left one's descendants, then the right one's; routers in
   preorder.  F = min(K, 4 L) and D = L by default, L = ceil(ln K / ln 2) in float64
-  (one too many at K = 2^29).  K = 1 has F = 0: no answer ever.
+  (one too many at K = 2^29).  K = 1 has F = 0: it never predicts a label.
 * Predictors: a router per internal node and a scorer per label, each with its own
   w, G, s, t and N; one clamp [lo, hi] for all of them together, so the first -1
   learned by any of them counts for all.
@@ -18,19 +18,18 @@ One-Against-Some", ICML 2017 (arXiv 1606.04988), and how VW 9.11.9 runs it:
 * If the label is then among the first F of the node where the walk ended (the
   parent, not the child, if it stopped), the scorers learn: +1 for the label first,
   then -1 for each other one of the F.  Nothing is learned otherwise.
-* Prediction walks by the unclamped scores with the same rule, and answers the
+* Prediction walks by the unclamped scores with the same rule, and returns the
   candidate with the best unclamped score, ties to the one that comes first.  A node
-  with no label (before anything is learned; unseen leaves if h = 0) has no answer.
-* The weight of an example goes into t, N and the step of its router and scorers, as
-  for any linear learner, and into n and the counts.  The size of the difference of
-  the deltas is no weight: routers are *not* importance weighted.
-* Labels are ordered by falling count.  One whose count grows stops behind those it
-  equals and pushes those it passes back by one: equal counts stay in the order in
-  which they were reached.  New labels come last, those of weight 0 stay there.
+  without labels (before training; unseen leaves if h = 0) predicts none.
+* The weight of an example affects t, N and the steps of its routers and scorers, as
+  for any linear learner, and n and the counts.  The difference of the deltas is not a
+  weight: routers are *not* importance weighted.
+* Labels are in decreasing order of counts; equal counts keep the order in which they
+  were reached.  New labels come last, and those of weight 0 stay there.
 * n, counts, entropy and deltas are float64, the bound float32.
 * Weight 0 changes no regressor, but it widens the clamp and lists its label with
-  count 0.  At a node of n = 0 it makes the entropy NaN for good; the router above
-  then sends everything right, so that such rows early on can cost VW its tree.
+  count 0.  At a node of n = 0 it makes the entropy NaN forever; the router above
+  then sends everything right, so such early rows can make VW's tree useless.
 
 Columns of the predictors: x, an indicator per node, the constant.
 """
@@ -44,7 +43,7 @@ from .vw_linear import F, VWLinear
 
 
 class WholeRows(VWLinear):
-    """:class:`VWLinear` on rows which hold the constant (index -1) already."""
+    """A :class:`VWLinear` for rows that already contain the constant (index -1)."""
 
     @staticmethod
     def with_constant(idx, x):
@@ -61,7 +60,7 @@ class Node:
     right: int | None = None
     router: int | None = None  # its row in ``RecallTree.base``
     n: float = 0.0  # weight inserted here
-    entropy: float = 0.0  # of the labels inserted here, natural logarithm
+    entropy: float = 0.0  # entropy of the labels inserted here, in nats
     bound: np.float32 = F(0)  # noqa: RUF009  (immutable)
     counts: list = field(default_factory=list)  # [label, weight], most frequent first
 
@@ -70,12 +69,12 @@ class Node:
         return self.left is None
 
     def count(self, label):
-        """The weight of ``label`` inserted here."""
+        """Return the weight of ``label`` at this node."""
         return next((c for y, c in self.counts if y == label), 0.0)
 
 
 class RecallTree:
-    """``vw --recall_tree n_classes``; labels from 0, an answer of -1 is VW's 0: none."""
+    """``vw --recall_tree n_classes``; labels from 0, and -1 (0 in VW) is no label."""
 
     def __init__(
         self,
@@ -98,10 +97,10 @@ class RecallTree:
         n_columns = n_features + len(self.nodes)
         self.base = WholeRows(self.n_routers + n_classes, n_columns, loss, learning_rate, tau)
         self.last_node = 0  # where the last prediction was made
-        self.last_score = F(0)  # of the last predictor asked for it; VW shows no other
+        self.last_score = F(0)  # of the last evaluated predictor, the only one that VW shows
 
     def grow(self, j):
-        """Children down to depth D: both get their number, then the left one grows."""
+        """Add children down to depth D: both get their number, then the left one grows."""
         v = self.nodes[j]
         if v.depth >= self.D:
             return
@@ -116,14 +115,14 @@ class RecallTree:
 
     @staticmethod
     def router_row(idx, x):
-        """What routers see: x and the constant as the last feature."""
+        """Return the row for routers: x, with the constant as the last feature."""
         return np.append(idx, -1), np.append(x, 1).astype(F)
 
     def scorer_row(self, j, idx, x):
-        """What scorers see at node j: x, the constant, then indicators of value 1.
+        """Return the row for scorers at node j: x, the constant, then indicators of value 1.
 
-        They are those of j, its parent, and so on upward, without the root's; with
-        ``node_only`` that of j alone, the root's included.
+        These are the indicators of j, its parent and so on upwards, without the root's; with
+        ``node_only`` only that of j, even for the root.
         """
         path = [j] if self.node_only else self.path(j)
         at = [self.n_features + v for v in path]
@@ -132,7 +131,7 @@ class RecallTree:
         ).astype(F)
 
     def path(self, j):
-        """j and its ancestors below the root, deepest first."""
+        """Return j and its ancestors below the root, deepest first."""
         path = []
         while j != 0:
             path.append(j)
@@ -142,21 +141,21 @@ class RecallTree:
     # -- prediction ---------------------------------------------------------------
 
     def score(self, rows, row):
-        """Unclamped scores of the predictors ``rows``."""
+        """Return the unclamped scores of the predictors ``rows``."""
         scores = self.base.score(rows, *row)
         self.last_score = scores[-1]
         return scores
 
     def child(self, j, score):
-        """The child for a score: negative left, otherwise right, 0 included."""
+        """Return the child for a score: left if negative, else right."""
         return self.nodes[j].left if score < 0 else self.nodes[j].right
 
     def stops(self, j, child):
-        """Whether j's bound is so good that ``child`` is not entered; a tie stops."""
+        """Return whether j's bound is at least that of ``child``, which is then not entered."""
         return self.h > 0 and self.nodes[j].bound >= self.nodes[child].bound
 
     def final(self, idx, x):
-        """The node where a prediction is made; routed by *unclamped* scores."""
+        """Return the node where a prediction is made, routed by *unclamped* scores."""
         j, row = 0, self.router_row(idx, x)
         while not self.nodes[j].is_leaf:
             child = self.child(j, self.score([self.nodes[j].router], row)[0])
@@ -166,11 +165,11 @@ class RecallTree:
         return j
 
     def candidates(self, j):
-        """The labels scored at node j, in the order of its counts."""
+        """Return the labels scored at node j, in the order of its counts."""
         return [y for y, _ in self.nodes[j].counts[: self.F]]
 
     def predict(self, idx, x):
-        """The candidate with the best *unclamped* score; the first of equals."""
+        """Return the candidate with the best *unclamped* score, the first of ties."""
         j = self.last_node = self.final(idx, x)
         labels = self.candidates(j)
         if not labels:
@@ -181,12 +180,12 @@ class RecallTree:
     # -- learning -----------------------------------------------------------------
 
     def learn(self, idx, x, label, h=1.0):
-        """One example of weight h; returns the progressive prediction."""
+        """Learn one example of weight h; return the progressive prediction."""
         prediction = self.predict(idx, x)
         h, j = float(F(h)), 0
         while not self.nodes[j].is_leaf:
             child = self.child(j, self.train_router(j, idx, x, label, h))
-            stop = self.stops(j, child)  # bounds do not know this example yet
+            stop = self.stops(j, child)  # bounds do not include this example yet
             self.insert(j, label, h)
             if stop:
                 self.insert(child, label, h)
@@ -194,12 +193,12 @@ class RecallTree:
             j = child
         if self.nodes[j].is_leaf:
             self.insert(j, label, h)
-        if label in self.candidates(j):  # j as it is with this example in it
+        if label in self.candidates(j):  # j includes this example now
             self.train_scorers(j, idx, x, label, h)
         return prediction
 
     def train_router(self, j, idx, x, label, h):
-        """Learn towards the smaller growth of entropy; the *clamped* score after it."""
+        """Train the router towards the smaller entropy growth; return its new *clamped* score."""
         v = self.nodes[j]
         target = -1.0 if self.growth(v.left, label, h) < self.growth(v.right, label, h) else 1.0
         row = self.router_row(idx, x)
@@ -207,7 +206,7 @@ class RecallTree:
         return self.base.clamp(self.base.score([v.router], *row)[0])
 
     def train_scorers(self, j, idx, x, label, h):
-        """+1 for the label first, then -1 for the other candidates."""
+        """Train +1 for the label first, then -1 for the other candidates."""
         row = self.scorer_row(j, idx, x)
         self.base.learn(self.n_routers + label, *row, 1.0, h)
         others = [self.n_routers + y for y in self.candidates(j) if y != label]
@@ -217,14 +216,14 @@ class RecallTree:
             self.base.update(others, *row, np.full(len(others), -1.0), h, p)
 
     def growth(self, j, label, h):
-        """By how much n times the entropy of node j grows if the label goes there."""
+        """Return the growth of n times the entropy of node j if the label goes there."""
         v, new = self.nodes[j], self.entropy_with(j, label, h)
         return v.n * (new - v.entropy) + h * new
 
     def entropy_with(self, j, label, h):
-        """Entropy of node j after adding weight h of the label, in float64.
+        """Return the entropy of node j after adding weight h of the label, in float64.
 
-        NaN if nothing but weight 0 has come to the node; it then stays NaN.
+        It is NaN, and stays so, if only weight 0 has reached the node.
         """
         v = self.nodes[j]
         n, c = v.n, v.count(label)
@@ -252,10 +251,10 @@ class RecallTree:
             v.bound = self.recall_bound(v)
 
     def recall_bound(self, v):
-        """Lower bound on the recall of v's candidates: float32 but for the sum."""
+        """Return the lower bound on the recall of v's candidates: float32 except for the sum."""
         n = F(v.n)
         f = F(sum(c for _, c in v.counts[: self.F])) / n
-        # With weights f may round to more than 1: the root is NaN, the bound then 0.
+        # With weights, f may round to more than 1; the square root is then NaN and the bound 0.
         with np.errstate(invalid="ignore"):
             deviation = np.sqrt(f * (F(1) - f) / n)
         worst = F(15) / (np.sqrt(F(18)) * n)
@@ -265,7 +264,7 @@ class RecallTree:
     # -- inspection ---------------------------------------------------------------
 
     def table(self):
-        """Per node: its state as a dict; for comparisons."""
+        """Return the state of each node as a dict, for comparisons."""
         fields = ("parent", "depth", "left", "right", "router", "n", "entropy", "bound")
         return [
             {f: getattr(v, f) for f in fields} | {"counts": [tuple(c) for c in v.counts]}
@@ -273,7 +272,7 @@ class RecallTree:
         ]
 
     def check(self):
-        """Assert what follows from the definition, but for rounding."""
+        """Assert what follows from the definition, up to rounding."""
         assert len(self.nodes) == 2 ** (self.D + 1) - 1
         assert self.n_routers == 2**self.D - 1
         for v in self.nodes:
@@ -286,5 +285,5 @@ class RecallTree:
 
 
 def plogp(c, n):
-    """(c/n) ln(c/n), 0 for c = 0."""
+    """Return (c/n) ln(c/n), or 0 for c = 0."""
     return 0.0 if c == 0 else (c / n) * math.log(c / n)

@@ -1,6 +1,6 @@
-"""Slow reference of Recall Tree as this package runs it by default.
+"""Slow reference of the Recall Tree with this package's defaults.
 
-Where it leaves Daume, Karampatziakis, Langford and Mineiro (ICML 2017), or Vowpal
+Differences from Daume, Karampatziakis, Langford and Mineiro (ICML 2017), and from Vowpal
 Wabbit (``recall_tree.py``):
 
 * Steps go along x_f / sqrt(sum of h x_f^2 so far), scaled to have the product 1 with x
@@ -9,23 +9,23 @@ Wabbit (``recall_tree.py``):
   rate falling as 1/sqrt(1 + n / (4 + 0.03 d)): n what the node was trained on, d the
   example's effective dimension, sum_f x_f^2 / (mean of x_f^2).  A scorer's falls as
   1/sqrt(1 + n / (4 + 0.003 d)), n being how often its label was learned.
-* With more than two children the routers of a node halve them, each learning on which
-  side the cheapest child lies.
-* Honest: an example is counted along the way that it would have gone before anything
-  learned from it; the routers learn on the way that it goes as they learn.
-* Like with like: a way goes on to a child whose bound exceeds the share of the child's
-  own examples whose label was a candidate of the parent when they came.  An unseen
-  child is never entered, whatever the multiplier.
-* Back-off: while there is room, an end takes candidates from the nodes above.
-* Counts age: they are halved when the labels seen, more than F, have grown by a factor
-  of 2^(1/3).
-* The example's label learns with the candidates answered from, if it is one of the
-  end's own now; it takes the last one's place.
+* With more than two children, each router of a node halves them and learns on which
+  side the cheapest child is.
+* Honest counting: an example is counted along its path before anything has learned from
+  it; the routers learn along its path during learning.
+* Fair comparison: routing continues to a child whose bound exceeds the share of the
+  child's own examples whose label was a candidate of the parent when they arrived.  An
+  unseen child is never entered, whatever the multiplier.
+* Back-off: a last node with few labels takes further candidates from the nodes above.
+* Fading counts: they are halved when the number of labels seen, if above F, has grown by a
+  factor of 2^(1/3).
+* The example's label learns with the candidates of the prediction, in the place of the
+  last one, if it is a candidate of the last node itself now.
 
-With ``honest=False`` counting and the stop rule are as in the paper.  Scorers learn one
-by one, or the label and its best rival by a margin, or all by the softmax.  What the
-core does to small gradients of the softmax at random, so that few candidates are
-written to, is left out here: this is its mean.
+With ``honest=False``, counting and the stop rule are those of the paper.  Scorers learn
+one by one, or the label and its best rival by a margin, or all by the softmax.  The core
+samples small gradients of the softmax, so that it updates few candidates; this reference
+uses their mean.
 """
 
 import math
@@ -65,7 +65,7 @@ class Node:
 
 
 class RecallTree:
-    """The default of ``RecallTreeClassifier`` without scaling; one example at a time."""
+    """``RecallTreeClassifier`` with its defaults but without scaling, one example at a time."""
 
     def __init__(
         self,
@@ -98,11 +98,11 @@ class RecallTree:
     # -- linear parts -------------------------------------------------------------
 
     def row(self, x):
-        """The example with its constant, dense."""
+        """Return the example with its constant as a dense row."""
         return np.append(x, 1).astype(F)
 
     def direction(self, x, h):
-        """Step direction of product 1 with x, and the effective dimension."""
+        """Return the step direction of product 1 with x, and the effective dimension."""
         self.seen += h
         self.squares += F(h) * x * x
         filled = x != 0
@@ -112,15 +112,15 @@ class RecallTree:
         dimension = np.sum(x[filled] ** 2 / self.squares[filled]) * self.seen
         return d, max(float(dimension), 1.0)
 
-    # -- the way down -------------------------------------------------------------
+    # -- routing ------------------------------------------------------------------
 
     def halves(self, lo, hi, router=0):
-        """(router, left, right) for each router of a node; halves are (lo, hi, router)."""
+        """Yield (router, left, right) for the routers of a node; halves are (lo, hi, router)."""
         mid = (lo + hi) // 2
         return router, (lo, mid, router + 1), (mid, hi, router + mid - lo)
 
     def choose(self, j, x):
-        """The child that the routers of node j send x to."""
+        """Return the child to which the routers of node j send x."""
         part = (0, self.arity, 0)
         while part[1] - part[0] > 1:
             router, left, right = self.halves(*part)
@@ -128,7 +128,7 @@ class RecallTree:
         return self.nodes[j].children[part[0]]
 
     def stops(self, child):
-        """Whether a child promises nothing that its parent would not hold as well."""
+        """Return whether a child promises no more recall than its parent."""
         if self.h == 0:
             return False
         v = self.nodes[child]
@@ -140,7 +140,7 @@ class RecallTree:
         return self.stops(child) or not self.nodes[child].counts
 
     def way(self, choices):
-        """The way of a prediction, and the child it was held from, if any."""
+        """Return the path of a prediction, and the child that the stop rule held back, if any."""
         path = [0]
         while path[-1] in choices:
             child = choices[path[-1]]
@@ -150,7 +150,7 @@ class RecallTree:
         return path, None
 
     def gather(self, path):
-        """The end's candidates, then those of the nodes above while there is room."""
+        """Return the last node's candidates, filled up with those of the nodes above."""
         found = []
         for j in reversed(path if self.back_off else path[-1:]):
             found += [y for y, _ in self.nodes[j].counts[: self.F] if y not in found]
@@ -159,11 +159,11 @@ class RecallTree:
     # -- prediction ---------------------------------------------------------------
 
     def choices(self, x):
-        """For every internal node, where it sends x."""
+        """Return the child of each internal node to which it sends x."""
         return {j: self.choose(j, x) for j, v in enumerate(self.nodes) if v.children}
 
     def scores(self, x):
-        """Candidates and their scores."""
+        """Return candidates and their scores."""
         x = self.row(x)
         labels = self.gather(self.way(self.choices(x))[0])
         return labels, [self.scorers[y] @ x for y in labels]
@@ -171,7 +171,7 @@ class RecallTree:
     # -- learning -----------------------------------------------------------------
 
     def age(self, label):
-        """Halves all counts when the labels seen have grown by a factor of 2^(1/3)."""
+        """Halve all counts when the labels seen have grown by a factor of 2^(1/3)."""
         before = len(self.known)
         self.known.add(label)
         n = len(self.known)
@@ -211,7 +211,7 @@ class RecallTree:
         return best
 
     def train_way(self, x, d, dimension, label, h, choices):
-        """All nodes on the way learn; those that had no children get some."""
+        """Train all nodes on the path; add children to those without."""
         j, path = 0, [0]
         for _ in range(self.D):
             v = self.nodes[j]
@@ -241,7 +241,7 @@ class RecallTree:
         return path, None
 
     def growth(self, j, label, h):
-        """By how much n times the entropy of node j grows if the label goes there."""
+        """Return the growth of n times the entropy of node j if the label goes there."""
         v, new = self.nodes[j], self.entropy_with(j, label, h)
         return v.n * (new - v.entropy) + h * new
 
@@ -290,7 +290,7 @@ class RecallTree:
         self.learned[label] += h
 
     def softmax_steps(self, p, which, a, h):
-        """In parts of importance 1, the label's score taken for less by the margin."""
+        """Take steps of importance at most 1, with the margin subtracted from the label's score."""
         parts = math.ceil(min(max(h, 1), 32))
         p[which] -= self.margin
         steps = np.zeros(len(p))
@@ -303,7 +303,7 @@ class RecallTree:
         return steps
 
     def step(self, y, p, a):
-        """The end of the gradient flow after a time of a; the product is 1."""
+        """Return the end of the gradient flow after the time a; the product is 1."""
         if self.loss == "squared":
             return (y - p) * -math.expm1(-2 * a)
         if self.loss == "squared_hinge":
@@ -319,7 +319,7 @@ class RecallTree:
     # -- inspection ---------------------------------------------------------------
 
     def table(self):
-        """Nodes that were seen, breadth first, as ``tree_`` has them."""
+        """Return the nodes that were seen, breadth first, as in ``tree_``."""
         order = [0]
         for j in order:
             order += [c for c in self.nodes[j].children if self.has_seen(c)]

@@ -34,17 +34,17 @@ X_MIN = F(1.084202e-19)
 
 
 def exp32(a):
-    """``expf``: the exponential of float32 values, rounded once."""
+    """Return ``expf``: the exponential of float32 values, rounded once."""
     return np.exp(np.asarray(a, dtype=np.float64)).astype(F)
 
 
 def ordered_sum(a):
-    """Sum along the last axis in float32, strictly from left to right."""
+    """Return the sum along the last axis in float32, strictly from left to right."""
     return np.cumsum(a, axis=-1, dtype=F)[..., -1]
 
 
 class Squared:
-    """(y - p)^2."""
+    """Squared loss (y - p)^2."""
 
     def loss(self, p, y):
         return (p - y) * (p - y)
@@ -53,7 +53,7 @@ class Squared:
         return F(4) * (p - y) * (p - y)
 
     def step(self, p, y, a, ppu):
-        """U of step 6 in closed form; first order where that would cancel."""
+        """Return U of step 6 in closed form, or to first order where that would cancel."""
         apu = (a * ppu).astype(F)
         exact = (y - p) * (F(1) - exp32(F(-2) * a * ppu)) / ppu
         small = F(2) * (y - p) * a
@@ -61,7 +61,7 @@ class Squared:
 
 
 class Quantile:
-    """tau (y - p) above, (1 - tau) (p - y) below."""
+    """Quantile loss: tau (y - p) above, (1 - tau) (p - y) below."""
 
     def __init__(self, tau=0.5):
         self.tau = F(tau)
@@ -71,7 +71,7 @@ class Quantile:
         return np.where(e > 0, self.tau * e, -(F(1) - self.tau) * e)
 
     def gradient_squared(self, p, y):
-        """tau^2 above, (1 - tau)^2 below, 0 at equality."""
+        """Return tau^2 above, (1 - tau)^2 below, 0 at equality."""
         e = y - p
         d = np.where(e > 0, -self.tau, F(1) - self.tau)
         return np.where(e == 0, F(0), d * d)
@@ -85,7 +85,7 @@ class Quantile:
 
 
 class Hinge:
-    """max(0, 1 - y p).
+    """Hinge loss max(0, 1 - y p).
 
     With labels -1/+1 and the clamp at [-1, 1] this and quantile loss with tau = 1/2
     move the weights identically: half the gradient doubles rate and ppu, exactly.
@@ -103,7 +103,7 @@ class Hinge:
 
 
 class Logistic:
-    """log(1 + exp(-y p))."""
+    """Logistic loss log(1 + exp(-y p))."""
 
     def loss(self, p, y):
         return np.log(F(1) + exp32(-y * p))
@@ -121,7 +121,7 @@ class Logistic:
 
     @staticmethod
     def lambert(z):
-        """LambertW(e^z) - z in float64: a guess and one third-order correction.
+        """Return LambertW(e^z) - z in float64: a guess and one third-order correction.
 
         VW documents an error below 9e-5.  That is far above float32's rounding,
         so a better approximation of W is *not* bit-identical to VW.
@@ -158,16 +158,16 @@ class VWLinear:
 
     @staticmethod
     def with_constant(idx, x):
-        """The row with the constant feature 1 appended as the last one (index -1)."""
+        """Return the row with the constant feature 1 as the last one (index -1)."""
         return np.concatenate([idx, [-1]]), np.concatenate([x, [1]]).astype(F)
 
     def score(self, rows, idx, x):
-        """Step 1, unclamped: VW's partial prediction of each predictor in ``rows``."""
+        """Return step 1, unclamped: VW's partial prediction of each predictor in ``rows``."""
         idx, x = self.with_constant(idx, x)
         return ordered_sum(self.w[np.asarray(rows)[:, None], idx] * x)
 
     def clamp(self, score):
-        """Step 1: the score cut to [lo, hi] as it stands at this moment."""
+        """Return the score of step 1, clamped to the current [lo, hi]."""
         return np.minimum(np.maximum(score, self.lo), self.hi)
 
     def widen(self, y):
@@ -175,7 +175,7 @@ class VWLinear:
         self.lo, self.hi = min(self.lo, F(y)), max(self.hi, F(y))
 
     def update(self, rows, idx, x, y, h, p):
-        """Steps 2 to 6 for the predictors ``rows`` with labels y and clamped scores p.
+        """Run steps 2 to 6 for the predictors ``rows`` with labels y and clamped scores p.
 
         ``rows`` may hold several (distinct) predictors: they do not interact.
         """
@@ -209,7 +209,7 @@ class VWLinear:
         self.w[at] = w + (u * M)[:, None] * (x * rate)
 
     def learn(self, row, idx, x, y, h=1.0):
-        """One example for one predictor, VW's order: widen, predict, update."""
+        """Learn one example by one predictor in VW's order: widen, predict, update."""
         self.widen(y)
         p = self.clamp(self.score([row], idx, x))
         self.update([row], idx, x, [y], h, p)

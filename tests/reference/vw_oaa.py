@@ -7,7 +7,7 @@ The order of events for one example, which matters for exactness:
 
 1. all k scores are computed and clamped with the [lo, hi] known *so far* (so the
    first example of all is scored and updated from p = 0 for each class);
-2. the answer is the argmax of the *clamped* scores, ties to the lower class.  With
+2. the prediction is the argmax of the *clamped* scores, ties to the lower class.  With
    a squared, hinge or quantile loss the clamp is [-1, 1] and several classes often
    share the top value 1, so ties are common and not an accident of rounding;
 3. only then the clamp is widened and each predictor is updated *from the clamped
@@ -28,15 +28,15 @@ class VWOneAgainstAll:
         self.rows = np.arange(k)
 
     def scores(self, idx, x):
-        """The clamped score of each class (what ``--oaa k --scores`` prints)."""
+        """Return the clamped score of each class, as printed by ``--oaa k --scores``."""
         return self.base.clamp(self.base.score(self.rows, idx, x))
 
     def predict(self, idx, x):
-        """Argmax over the clamped scores; ``np.argmax`` takes the first of equals."""
+        """Return the argmax of the clamped scores, the first of ties."""
         return int(np.argmax(self.scores(idx, x)))
 
     def learn(self, idx, x, label, h=1.0):
-        """Predict, then learn; returns the progressive prediction."""
+        """Predict, then learn; return the progressive prediction."""
         p = self.scores(idx, x)
         y = np.where(self.rows == label, 1.0, -1.0)
         # VW widens class by class, just before each update.  The scores were
