@@ -431,5 +431,5 @@ def test_frames_with_categories_by_name():
     assert model.score(frame, y) > 0.8
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame[["kind", "x"]])
-    with pytest.raises(ValueError, match="'colour'"):
-        active(estimator=GambleClassifier(categorical_features=["colour"])).fit(frame, y)
+    with pytest.raises(ValueError, match="'color'"):
+        active(estimator=GambleClassifier(categorical_features=["color"])).fit(frame, y)

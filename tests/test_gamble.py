@@ -123,9 +123,9 @@ def test_missing_values_that_fit_has_not_seen():
 
 def test_categories_are_split_as_sets():
     random = np.random.default_rng(0)
-    colour = random.integers(0, 8, 400).astype(float)
-    y = np.isin(colour, [1, 4, 6]).astype(int)
-    X = np.column_stack([random.normal(size=400), colour])
+    color = random.integers(0, 8, 400).astype(float)
+    y = np.isin(color, [1, 4, 6]).astype(int)
+    X = np.column_stack([random.normal(size=400), color])
     settings = PAPER | {"n_estimators": 1, "max_leaves": 2}
     assert GambleClassifier(**settings).fit(X, y).score(X, y) < 1
     model = GambleClassifier(**settings, categorical_features=[1]).fit(X, y)
@@ -139,11 +139,11 @@ def test_categories_are_split_as_sets():
 
 
 def test_a_missing_value_is_a_category():
-    colour = np.array([0, 1, 2, np.nan] * 50)
-    y = np.isin(colour, [1]) | np.isnan(colour)
+    color = np.array([0, 1, 2, np.nan] * 50)
+    y = np.isin(color, [1]) | np.isnan(color)
     settings = PAPER | {"n_estimators": 1, "max_leaves": 2, "categorical_features": [0]}
-    model = GambleClassifier(**settings).fit(colour[:, None], y)
-    assert model.score(colour[:, None], y) == 1
+    model = GambleClassifier(**settings).fit(color[:, None], y)
+    assert model.score(color[:, None], y) == 1
 
 
 def test_ways_to_name_categorical_columns(tmp_path):

@@ -9,24 +9,24 @@ import pytest
 import xmtree
 from xmtree import ActiveGamble, GambleClassifier, SAMMEClassifier
 
-COLOURS = ["red", "green", "blue", "grey", "black"]
+COLORS = ["red", "green", "blue", "gray", "black"]
 
 
 def table(n=300):
     random = np.random.default_rng(0)
-    colour = random.integers(0, 5, n)
+    color = random.integers(0, 5, n)
     size = random.normal(size=n)
-    return size, colour, np.isin(colour, [0, 3]).astype(int) + 2 * (size > 0)
+    return size, color, np.isin(color, [0, 3]).astype(int) + 2 * (size > 0)
 
 
-def pandas_frame(size, colour, dtype="category"):
-    names = pd.Series(np.array(COLOURS, object)[colour]).astype(dtype)
-    return pd.DataFrame({"size": size, "colour": names})
+def pandas_frame(size, color, dtype="category"):
+    names = pd.Series(np.array(COLORS, object)[color]).astype(dtype)
+    return pd.DataFrame({"size": size, "color": names})
 
 
-def polars_frame(size, colour, dtype=pl.Categorical):
-    names = pl.Series(np.array(COLOURS)[colour].tolist()).cast(dtype)
-    return pl.DataFrame({"size": size, "colour": names})
+def polars_frame(size, color, dtype=pl.Categorical):
+    names = pl.Series(np.array(COLORS)[color].tolist()).cast(dtype)
+    return pl.DataFrame({"size": size, "color": names})
 
 
 FRAMES = {
@@ -34,7 +34,7 @@ FRAMES = {
     "pandas object": (pandas_frame, object),
     "pandas string": (pandas_frame, "string"),
     "polars": (polars_frame, pl.Categorical),
-    "polars enum": (polars_frame, pl.Enum(COLOURS)),
+    "polars enum": (polars_frame, pl.Enum(COLORS)),
     "polars string": (polars_frame, pl.String),
 }
 
@@ -42,36 +42,36 @@ FRAMES = {
 @pytest.mark.parametrize("cls", [GambleClassifier, SAMMEClassifier])
 @pytest.mark.parametrize(("frame", "dtype"), FRAMES.values(), ids=FRAMES)
 def test_names_are_numbered(frame, dtype, cls, tmp_path):
-    size, colour, y = table()
-    # black, blue, green, grey, red: numbered in the order of the names.
-    numbers = np.array([4, 2, 1, 3, 0])[colour]
+    size, color, y = table()
+    # black, blue, green, gray, red: numbered in the order of the names.
+    numbers = np.array([4, 2, 1, 3, 0])[color]
     settings = {"n_estimators": 5, "random_state": 0}
     plain = cls(categorical_features=[1], **settings).fit(np.column_stack([size, numbers]), y)
-    ways = [["colour"], [1], [False, True]]
+    ways = [["color"], [1], [False, True]]
     if not str(dtype).lower().startswith(("str", "<class")):
         ways.append("from_dtype")
     for way in ways:
-        model = cls(categorical_features=way, **settings).fit(frame(size, colour, dtype), y)
+        model = cls(categorical_features=way, **settings).fit(frame(size, color, dtype), y)
         assert model._model.to_bytes() == plain._model.to_bytes()
     model.save(tmp_path / "model")
     for again in (model, xmtree.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
         # A frame whose categories have other numbers and are incomplete.
-        few = frame(size[colour == 3], colour[colour == 3], dtype)
-        np.testing.assert_array_equal(again.predict(few), y[colour == 3])
+        few = frame(size[color == 3], color[color == 3], dtype)
+        np.testing.assert_array_equal(again.predict(few), y[color == 3])
         np.testing.assert_array_equal(
             again.decision_function(few),
-            plain.decision_function(np.column_stack([size, numbers])[colour == 3]),
+            plain.decision_function(np.column_stack([size, numbers])[color == 3]),
         )
 
 
 def test_unseen_names_go_to_the_heavier_side():
-    colour = np.array([0, 0, 0, 1, 2] * 20)
-    frame = pandas_frame(np.zeros(100), colour)[["colour"]]
+    color = np.array([0, 0, 0, 1, 2] * 20)
+    frame = pandas_frame(np.zeros(100), color)[["color"]]
     model = GambleClassifier(
         **GambleClassifier.PAPER | {"n_estimators": 1, "max_leaves": 2},
         categorical_features="from_dtype",
-    ).fit(frame, colour == 0)
-    unseen = pd.DataFrame({"colour": pd.Series(["pink"], dtype="category")})
+    ).fit(frame, color == 0)
+    unseen = pd.DataFrame({"color": pd.Series(["pink"], dtype="category")})
     assert model.predict(unseen).tolist() == [True]
     assert model.predict(frame[3:4]).tolist() == [False]
 
@@ -89,10 +89,10 @@ def test_a_missing_name_is_a_category(missing):
 
 
 def test_numbers_as_categories_stay_numbers():
-    size, colour, y = table()
-    frame = pd.DataFrame({"size": size, "colour": pd.Series(10 * colour).astype("category")})
+    size, color, y = table()
+    frame = pd.DataFrame({"size": size, "color": pd.Series(10 * color).astype("category")})
     model = GambleClassifier(n_estimators=3, categorical_features="from_dtype", random_state=0)
-    X = np.column_stack([size, 10 * colour])
+    X = np.column_stack([size, 10 * color])
     other = GambleClassifier(n_estimators=3, categorical_features=[1], random_state=0).fit(X, y)
     assert model.fit(frame, y)._model.to_bytes() == other._model.to_bytes()
     # A column of strings or booleans is categorical only if it is named.
@@ -101,29 +101,29 @@ def test_numbers_as_categories_stay_numbers():
 
 
 def test_errors_name_the_column():
-    size, colour, y = table()
-    frame = pandas_frame(size, colour)
+    size, color, y = table()
+    frame = pandas_frame(size, color)
     model = GambleClassifier(n_estimators=30, random_state=0, categorical_features="from_dtype")
     with pytest.raises(TypeError, match=r"from_dtype.*data frame, but X is of type ndarray"):
-        model.fit(np.column_stack([size, colour]), y)
+        model.fit(np.column_stack([size, color]), y)
     assert not hasattr(model, "_category_names")
     model.fit(frame, y)
     with pytest.raises(TypeError, match=r"column 1 of X held names .* data frame, not ndarray"):
-        model.predict(np.column_stack([size, colour]))
+        model.predict(np.column_stack([size, color]))
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frame[["size"]])
     frame["when"] = pd.Series(pd.date_range("2020-01-01", periods=300)).astype("category")
     with pytest.raises(TypeError, match=r"column 'when' .* type Timestamp.*strings or numbers"):
         model.fit(frame, y)
-    assert model.score(frame[["size", "colour"]], y) > 0.9
+    assert model.score(frame[["size", "color"]], y) > 0.9
     frame["when"] = [["a"]] * 300
     with pytest.raises(TypeError, match=r"column 'when' contains .* type list.*strings or numbers"):
         GambleClassifier(categorical_features=["when"]).fit(frame, y)
-    frame = pandas_frame(size, colour, object)
+    frame = pandas_frame(size, color, object)
     with pytest.raises(ValueError, match=r"name a column of categories in categorical_features"):
         model.fit(frame, y)
     many = pd.DataFrame({"name": pd.Series([str(n) for n in range(300)], dtype="category")})
     with pytest.raises(ValueError, match="column 0 has 300 categories"):
         model.fit(many, y)
     with pytest.raises(ValueError, match=r"from_dtype.*active learning name the columns"):
-        ActiveGamble(estimator=model).fit(np.column_stack([size, colour]), y)
+        ActiveGamble(estimator=model).fit(np.column_stack([size, color]), y)

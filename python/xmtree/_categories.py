@@ -60,9 +60,9 @@ def numbered(X: Any, columns: list[int], names: Names, *, learn: bool) -> Any:
 
 
 def _new_names(present: list[Any], known: list[str | float], column: str) -> list[str | float]:
-    """Return the unknown categories of ``present``, sorted so that the order of rows is no matter.
+    """Return the unknown categories of ``present``, numbers before strings, sorted.
 
-    Numbers come before strings.
+    So category numbers do not depend on the order of rows.
     """
     for value in present:
         if not isinstance(value, str | Real):

@@ -98,14 +98,19 @@ class GambleClassifier(Boosting):
     feature_splits_ : uint64 array of shape (``n_features_in_``,)
         Number of splits by each feature.
     trees_ : list of Bunch of read-only arrays
-        The trees. Per node: ``parent``, ``children``, ``depth``, ``n_examples`` (rows the tree
-        was trained on), ``weight`` (their share), ``label_entropy`` (of the weights, in
-        nats), ``feature`` (-1 at a leaf), ``threshold`` (values up to it go left; NaN for
-        categorical splits), ``missing_left``, ``gain``, and ``leaf`` (number of the leaf, -1 at
-        internal nodes). The categories that go left at node i are ``categories`` from
-        ``category_starts[i]`` on. Leaf i stores the classes ``vote_classes`` (indices into
-        ``classes_``) from ``vote_starts[i]`` on and their votes ``votes``; its vote for every
-        other class is ``other_votes[i]``. The votes of a leaf sum to 0 over all classes.
+        The trees, with these arrays per node:
+
+        - ``parent``, ``children``, ``depth``.
+        - ``n_examples``: rows that the tree was trained on; ``weight``: their share.
+        - ``label_entropy``: entropy of the weights, in nats.
+        - ``feature``: -1 at a leaf; ``threshold``: values up to it go left, NaN for categorical
+          splits; ``missing_left``; ``gain``.
+        - ``leaf``: number of the leaf, -1 at internal nodes.
+
+        The categories that go left at node i are ``categories`` from ``category_starts[i]`` on.
+        Leaf i stores the classes ``vote_classes`` (indices into ``classes_``) from
+        ``vote_starts[i]`` on and their votes ``votes``; its vote for every other class is
+        ``other_votes[i]``. The votes of a leaf sum to 0 over all classes.
 
     Notes
     -----
@@ -181,7 +186,7 @@ class SAMMEClassifier(Boosting):
     """SAMME: AdaBoost for many classes, the baseline of :class:`GambleClassifier`.
 
     The loss, the weights and the trees are those of GAMBLE, but a leaf votes for one class, and
-    all leaves of a tree have the same weight, which is larger if the tree's error is lower. (This
+    all leaves of a tree have the same weight. A tree with a lower error has a larger weight. (This
     is discrete SAMME; SAMME.R takes logarithms of the leaves' shares and needs a lower bound for
     them.)
 

@@ -70,12 +70,15 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
     ----------
     classes_, n_features_in_, feature_names_in_ : as for :class:`OAAClassifier`
     tree_ : Bunch of read-only arrays
-        The nodes, breadth first; the root is node 0. Per node: ``parent``, ``children``,
-        ``depth``, ``n_examples`` (of the labels below, by importance weight, each pass
-        counted), ``n_labels`` (labels below), ``label`` (of a leaf, as an index into
-        ``classes_``; -1 at internal nodes) and ``label_entropy`` (in nats). Per internal node, 0
-        at leaves: ``n_trained`` (examples learned from, by importance weight) and ``n_won``
-        (those of them that the node then sent towards their label).
+        The nodes, breadth first; the root is node 0.
+
+        - ``parent``, ``children``, ``depth``.
+        - ``n_examples``: examples of the labels below, by importance weight, each pass counted.
+        - ``n_labels``: labels below.
+        - ``label``: label of a leaf, as an index into ``classes_``; -1 at internal nodes.
+        - ``label_entropy``: in nats.
+        - ``n_trained``: examples that the router learned from, by importance weight; 0 at leaves.
+        - ``n_won``: those of them that the router then sent towards their label; 0 at leaves.
     trees_ : list of Bunch, ``tree_`` in a list
     progressive_loss_ : float, as for :class:`OAAClassifier`
     n_examples_seen_ : int

@@ -95,10 +95,10 @@ class LdSMClassifier(TreeMixin, Learner):
     n_bits : int, optional
         Hash columns into ``2**n_bits``. Rows may then have any number of columns.
     n_negatives : int, default=30
-        Number of labels for which a row is a negative example of the scorers: up to this number of
-        labels that are most likely by the trees not trained on the row, this number of labels
-        drawn by their frequency, and twice this number of labels with the largest margins of the
-        scorers trained so far. Each tree leaves out a fifth of the rows.
+        Number of labels for which a row is a negative example of the scorers. These are up to
+        ``n_negatives`` labels that are most likely by the trees not trained on the row (each tree
+        leaves out a fifth of the rows), as many labels drawn by their frequency, and twice as many
+        with the largest margins of the scorers trained so far.
     tail_weight : float, default=0.5
         Rows with a label have the weight (inverse propensity of the label) ** ``tail_weight`` in
         its scorer's training, divided by the mean over all labels of all rows. The propensities
@@ -112,11 +112,11 @@ class LdSMClassifier(TreeMixin, Learner):
         Weights of the scorers below it are dropped. 0 keeps all weights that are not 0 in 16
         bits.
     slim_trees : bool, default=True
-        If True, trees drop their least important numbers and store the others in 8 bits. Of a
-        node's weights, those are dropped that together make up 15 % of its squared margins (two of
-        three weights); of a leaf's labels, those of less than 0.3 times the weight of the most
-        frequent one. Routing uses the kept weights. If False, weights below 1 / n_features are
-        dropped, as in the authors' program.
+        If True, trees drop their least important numbers and store the others in 8 bits. A node
+        drops the weights that together make up 15 % of its squared margins, about two of three. A
+        leaf drops labels of less than 0.3 times the weight of the most frequent one. Routing uses
+        the kept weights. If False, weights below 1 / n_features are dropped, as in the authors'
+        program.
     keep_statistics : bool, default=False
         If True, ``trees_`` has statistics of each node from training. They take most of a file.
     arity : int, default=2
@@ -137,25 +137,33 @@ class LdSMClassifier(TreeMixin, Learner):
         "centred": the logistic loss of 4 m - 2, which is 0 where routing changes, with a new
         order in each epoch; better for many and rare labels.
     beta : float, default=1.0
-        Weight of the trees' score in the re-ranking for tail labels (Section 5 of
-        [1]_): ``beta * score + (1 - beta) / (1 + exp(gamma / 2 * d))``, where d is the squared
-        distance from the mean of the label's training examples and gamma is 1e-4. 1 disables
-        re-ranking. The paper re-ranks only Amazon-670k and does not state its value.
+        Weight of the trees' score in the re-ranking for tail labels (Section 5 of [1]_):
+        ``beta * score + (1 - beta) / (1 + exp(gamma / 2 * d))``. Here gamma is 1e-4, and d is the
+        squared distance from the mean of the label's training examples. 1 disables re-ranking. The
+        paper re-ranks only Amazon-670k and does not state its value.
 
     Attributes
     ----------
     classes_, n_features_in_, feature_names_in_ : as for :class:`OAAClassifier`
     trees_ : list of Bunch
-        Read-only arrays of each tree, one entry per node, parents before children: ``parent`` (-1
-        at the root), ``children`` of shape (n_nodes, arity) (-1 for none), ``depth``, and
-        ``n_weights`` (weights that are not 0). With ``keep_statistics`` also ``n_examples`` (by
-        importance weight) and ``label_entropy`` (nats), and for internal nodes, NaN at leaves: the
-        objective ``j``; its terms ``balance``, ``class_integrity`` and ``multiway_penalty``; the
-        quantities they approximate, ``balancedness`` (beta of the paper) and ``purity`` (alpha,
-        Eq. 3), both 0 at best and measured after training; and ``j_by_epoch`` of shape (n_nodes,
-        n_epochs), the running objective. The histogram of node i is
-        ``labels[label_starts[i]:label_starts[i + 1]]`` (positions in ``classes_``) with
-        ``label_counts``.
+        Read-only arrays of each tree, one entry per node, parents before children:
+
+        - ``parent``: -1 at the root.
+        - ``children`` of shape (n_nodes, arity): -1 for none.
+        - ``depth``.
+        - ``n_weights``: number of weights that are not 0.
+
+        With ``keep_statistics`` also:
+
+        - ``n_examples`` by importance weight, and ``label_entropy`` in nats.
+        - ``j``: the objective, with its terms ``balance``, ``class_integrity`` and
+          ``multiway_penalty``; NaN at leaves, like the next ones.
+        - ``balancedness`` (beta of the paper) and ``purity`` (alpha, Eq. 3), which the terms
+          approximate: measured after training, 0 at best.
+        - ``j_by_epoch`` of shape (n_nodes, n_epochs): the running objective.
+
+        The histogram of node i is ``labels[label_starts[i]:label_starts[i + 1]]`` (positions in
+        ``classes_``) with ``label_counts``.
 
     Notes
     -----
@@ -225,11 +233,11 @@ class LdSMClassifier(TreeMixin, Learner):
         "scorers": "none",
     }
 
-    #: Settings of the paper for most of its seven data sets: about 50 trees and up to 2,000 nodes
-    #: (Section 10; up to 64,000 on Mediamill and Bibtex, 32,000 on Delicious), M = 4 (Table 6; 2 on
+    #: Settings of the paper for most of its seven data sets. Section 10 has about 50 trees and up
+    #: to 2,000 nodes (64,000 on Mediamill and Bibtex, 32,000 on Delicious); Table 6 has M = 4 (2 on
     #: AmazonCat-13k, Delicious-200k and Amazon-670k). Epochs, optimizer, and everything that the
-    #: paper leaves open (it tuned steps and lambdas, and does not state loss, initial weights, ties
-    #: and dropped weights) are those of the sample call.
+    #: paper leaves open are those of the sample call: it tuned steps and lambdas, and does not
+    #: state loss, initial weights, ties and dropped weights.
     PAPER: ClassVar[dict[str, Any]] = {
         **AUTHORS,
         "n_estimators": 50,
@@ -328,13 +336,13 @@ class LdSMClassifier(TreeMixin, Learner):
         Returns
         -------
         float32 CSR matrix of shape (n, n_classes)
-            With "one_against_some", the trees' score t and the margin z of the label's scorer
-            are joined to ``(t + e) * exp(-b * max(0, 1 - z)**2)`` and calibrated, all fitted on
-            rows that trees and scorers were not trained on. For label sets this is the
-            probability that the row has the label. With one label per row it only ranks labels,
-            and :meth:`predict_proba` returns the probabilities. Without scorers, the score is the
-            average, over leaves and trees, of a label's share of the leaf's labels; for re-ranking
-            see ``beta``.
+            With "one_against_some", the score joins the trees' score t with the margin z of the
+            label's scorer: ``(t + e) * exp(-b * max(0, 1 - z)**2)``, calibrated. All its numbers
+            are fitted on rows that trees and scorers were not trained on. For label sets this is
+            the probability that the row has the label. With one label per row it only ranks
+            labels, and :meth:`predict_proba` returns the probabilities. Without scorers, the score
+            is the average, over leaves and trees, of a label's share of the leaf's labels; for
+            re-ranking see ``beta``.
         """
         now, rows = self._now(X)
         return now._sparse(rows, float(threshold), None)

@@ -84,13 +84,13 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         more than log2(examples) times, by weight (Lemma 3).
     paper_tree : bool, default=False
         If True, the tree counts, grows and predicts by the rules of the paper and its authors'
-        program: each example counts as one in the tree's statistics, whatever its
-        ``sample_weight``; the label means use scores as they are; the split threshold is the
-        same at every depth; a leaf predicts by its own counts.
-        If False, weights count; scores are clipped to [-1, 1], so that no extreme score
-        dominates a mean; from depth 2 log2(n_classes) on, the split threshold doubles every two
-        levels, so that inseparable labels do not grow a chain of nodes; and the label
-        distribution of a leaf's parent counts for one example in the leaf's.
+        program. The default rules differ in four points:
+
+        - Examples count by their ``sample_weight`` in the tree's statistics, not as one each.
+        - Scores are clipped to [-1, 1] in the label means, so that no extreme score dominates.
+        - From depth 2 log2(n_classes) on, the split threshold doubles every two levels, so that
+          inseparable labels do not grow a chain of nodes.
+        - The label distribution of a leaf's parent counts for one example in the leaf's.
 
     Attributes
     ----------
@@ -123,11 +123,12 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     examples as the first are kept.
 
     ``LOMTreeClassifier(**LOMTreeClassifier.VW)`` predicts what Vowpal Wabbit's ``--log_multi``
-    predicts on the same stream (``partial_fit`` keeps the order of the rows), except where that
-    program loses its tree: if the parent of the smallest leaf is the root, its other child
-    becomes the root here. ``LOMTreeClassifier.PAPER`` is the same, as the paper's experiments
-    used that program, with the number of nodes, swap resistance, step size and passes tuned for
-    each data set. The defaults here are the same for all data; see docs/experiments/lomtree.md.
+    predicts on the same stream (``partial_fit`` keeps the order of the rows). There is one
+    exception, where that program loses its tree: if the parent of the smallest leaf is the root,
+    its other child becomes the root here. ``LOMTreeClassifier.PAPER`` is the same, as the paper's
+    experiments used that program, with the number of nodes, swap resistance, step size and passes
+    tuned for each data set. The defaults here are the same for all data; see
+    docs/experiments/lomtree.md.
 
     References
     ----------

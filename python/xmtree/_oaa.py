@@ -47,8 +47,8 @@ default="squared_hinge"
         Drop weights smaller than this after ``fit`` and store the others sparsely, in 8 bytes
         each. Predictions then take time only for the weights of a row's features. Weights are
         those that predict (averaged), of scaled features; 0.01 to 0.1 suit text. ``fit`` trains
-        blocks of classes in turn, so that it never holds all dense weights (0.5 GiB at a time, or
-        a tile of 64 classes per thread); the kept weights and ``progressive_loss_`` are
+        blocks of classes in turn, so that it never holds all dense weights: 0.5 GiB at a time, or
+        a tile of 64 classes per thread. The kept weights and ``progressive_loss_`` are
         the same as without blocks. Not with the loss "softmax", early stopping or
         ``partial_fit``. By default all weights are kept.
     threshold : float, optional

@@ -27,8 +27,8 @@ STATE_VERSION = 2
 #: Parameters that depend on the machine and are not stored.
 _MACHINE_PARAMS = ("n_jobs",)
 
-#: Bounds of the memory that an array of fixed-width strings may take, so that a small file cannot
-#: request a huge array: bytes per byte in the file, and bytes that are always allowed.
+#: Bounds of the memory of an array of fixed-width strings: bytes per byte in the file, and bytes
+#: that are always allowed. Without them, a small file could request a huge array.
 _MOST_PER_BYTE = 16
 _ALWAYS = 1 << 20
 

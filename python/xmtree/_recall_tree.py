@@ -95,14 +95,15 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         as in the paper; routers then have the same loss, and all steps are those of Vowpal Wabbit
         ("nag", see :class:`OAAClassifier`).
     paper_tree : bool, default=False
-        If True, the tree is built as in [1]_: examples are counted after the routers have learned
-        from them, bounds are compared as they are, a node has only its own candidates, and counts
-        never fade. F and D are chosen for all classes, D as ceil(log2(n_classes)).
-        If False, an example is counted at the nodes to which the routers sent it before they
-        learned from it, as in prediction; a node is compared with its parent on the examples that
-        reached both; a node of few labels takes further candidates from the nodes above; and
-        in a stream, counts fade: all are halved whenever the number of labels seen has grown by a
-        fourth.
+        If True, the tree is built as in [1]_, and F and D are chosen for all classes, D as
+        ceil(log2(n_classes)). The default rules differ in four points:
+
+        - An example is counted at the nodes to which the routers sent it before they learned
+          from it, as in prediction, and not after.
+        - A node is compared with its parent on the examples that reached both.
+        - A node of few labels takes further candidates from the nodes above.
+        - In a stream, counts fade: all are halved whenever the number of labels seen has grown by
+          a fourth.
     router_importance : {"entropy", "none"}, default="entropy"
         Weight of an example for a router. "entropy": the difference between the entropies of the
         sides, as in the paper. "none": 1, as in Vowpal Wabbit.
@@ -163,8 +164,9 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
 
     ``RecallTreeClassifier(**RecallTreeClassifier.PAPER)`` has the paper's settings (its
     Table 3): logistic loss, steps of size 1, routers weighted by the difference of the
-    entropies, ceil(log2 K) levels, 4 ceil(log2 K) candidates, an indicator for each node of the
-    path, and the multiplier 1. ``RecallTreeClassifier(**RecallTreeClassifier.VW)`` predicts what
+    entropies, and an indicator for each node of the path. The tree has ceil(log2 K) levels,
+    4 ceil(log2 K) candidates and the multiplier 1.
+    ``RecallTreeClassifier(**RecallTreeClassifier.VW)`` predicts what
     the authors' program, Vowpal Wabbit's ``--recall_tree``, predicts on the same stream
     (``partial_fit`` keeps the order of the rows): squared loss, steps of 0.5, unweighted
     routers. The defaults here are the same for all data; see docs/experiments/recall-tree.md.

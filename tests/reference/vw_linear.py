@@ -1,6 +1,6 @@
 """Slow reference of Vowpal Wabbit's default online linear learner.
 
-Source: the normalised (NAG: Ross, Mineiro, Langford, UAI 2013), adaptive
+Source: the normalized (NAG: Ross, Mineiro, Langford, UAI 2013), adaptive
 (AdaGrad: Duchi, Hazan, Singer 2011) and importance aware (Karampatziakis,
 Langford, UAI 2011) update as VW 9.11 combines them by default.  The step numbers
 in the comments are those of "VW's default learner" in the design notes:

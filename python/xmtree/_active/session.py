@@ -239,7 +239,7 @@ class ActiveSession(SessionPredictor):
 
     @property
     def stop_reason_(self) -> str | None:
-        """Return the reason for ending the session, or None if it goes on."""
+        """Return the reason for ending the session, or None while it continues."""
         if hasattr(self, "_ended"):
             return self._ended
         if not hasattr(self, "_pool"):

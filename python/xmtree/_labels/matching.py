@@ -28,12 +28,17 @@ class Match:
 
     Attributes
     ----------
-    sets : the true labels, as a CSR indicator
-    ranking : class numbers, best first, or scores, dense or CSR
-    n_columns : number of columns of the indicator or the scores passed, if there is one
-    bounded : whether class numbers must be columns of the indicator
-    by_position : whether a label's number is its position in ``classes``, its column, or the
-        integer label itself, not just the rank of its first occurrence
+    sets : CSR indicator
+        The true labels.
+    ranking : array or CSR matrix
+        Class numbers, best first, or scores.
+    n_columns : int, optional
+        Number of columns of the indicator or the scores passed.
+    bounded : bool
+        True if class numbers must be columns of the indicator.
+    by_position : bool
+        True if a label's number is its position in ``classes``, its column, or the integer label
+        itself; False if labels are numbered by their first occurrence.
     """
 
     sets: Any
