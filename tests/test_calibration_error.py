@@ -60,15 +60,15 @@ def test_labels_in_any_form(y_true, labels, classes):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([0, 1], [0, 1], [0.5, 1.5]), "row 1 of probabilities is 1.5; they must be from 0 to 1"),
-        (([0], [0], [math.nan]), "row 0 of probabilities is nan"),
+        (([0, 1], [0, 1], [0.5, 1.5]), "must be from 0 to 1, got 1.5 in row 1"),
+        (([0], [0], [math.nan]), "must be from 0 to 1, got nan in row 0"),
         (([0, 1], [0, 1], [0.5]), r"got shapes \(2,\) and \(1,\)"),
         (([0], [[0]], [[0.5]]), r"arrays of shape \(n,\)"),
-        (([0, 1, 2], [0, 1], [0.5, 0.5]), "y_true has 3 rows, labels 2"),
+        (([0, 1, 2], [0, 1], [0.5, 0.5]), "y_true has 3 rows, but labels has 2"),
         (([0], [0], ["a"]), "probabilities must be numbers"),
         (([0], [0], [0.5], 0), "n_bins must be an integer of at least 1, got 0"),
         (([0], [0], [0.5], 2.0), "n_bins must be an integer"),
-        (([], [], []), "no rows"),
+        (([], [], []), "at least one row, got 0"),
         ((["a"], [0], [0.5]), "labels contains numbers and y_true contains strings"),
     ],
 )

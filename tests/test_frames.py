@@ -83,7 +83,7 @@ def test_inconsistent_frames_are_refused():
         clone(model).fit(X, frame(DENSE, ["ash", "ash", *NAMES[2:]]))
     with pytest.raises(ValueError, match="columns of several levels"):
         clone(model).fit(X, frame(DENSE, pd.MultiIndex.from_product([list("ab"), list("cdef")])))
-    with pytest.raises(ValueError, match="classes must be the names of the columns of y"):
+    with pytest.raises(ValueError, match="classes must equal the column names of y"):
         clone(model).fit(X, frame(DENSE, NAMES), classes=sorted(NAMES))
     assert clone(model).fit(X, frame(DENSE, NAMES), classes=NAMES).classes_.tolist() == NAMES
     with pytest.raises(ValueError, match=r"classes must be sorted .* or a data frame"):

@@ -104,7 +104,7 @@ def test_errors_name_the_column():
     size, color, y = table()
     frame = pandas_frame(size, color)
     model = GambleClassifier(n_estimators=30, random_state=0, categorical_features="from_dtype")
-    with pytest.raises(TypeError, match=r"from_dtype.*data frame, but X is of type ndarray"):
+    with pytest.raises(TypeError, match=r"from_dtype.*data frame X, got ndarray"):
         model.fit(np.column_stack([size, color]), y)
     assert not hasattr(model, "_category_names")
     model.fit(frame, y)

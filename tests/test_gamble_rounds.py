@@ -96,7 +96,7 @@ def test_invalid_validation_sets_are_refused():
             model.fit(X, y, **arguments)
         assert not hasattr(model, "classes_")
     model.set_params(early_stopping=False)
-    with pytest.raises(ValueError, match="set early_stopping=True"):
+    with pytest.raises(ValueError, match="needs early_stopping=True"):
         model.fit(X, y, X_val=X_val, y_val=y_val)
 
 
@@ -165,7 +165,7 @@ def test_changed_models_refuse_added_rounds():
     model = GambleClassifier(n_estimators=5, warm_start=True, random_state=0).fit(X, y)
     before = model._model.to_bytes()
     for params, message in [
-        ({}, "n_estimators must be above the 5 of the model .*, got 5"),
+        ({}, "n_estimators must exceed the 5 of the fitted model .*, got 5"),
         ({"n_estimators": 4}, "n_estimators must be above the 5 of the model .*, got 4"),
         (
             {"n_estimators": 9, "max_leaves": 7},

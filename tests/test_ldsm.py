@@ -239,11 +239,11 @@ def test_added_trees_do_not_change_the_others():
 @pytest.mark.parametrize(
     ("change", "rows", "labels", "message"),
     [
-        ({"n_estimators": 1}, X, Y, "n_estimators=1 must be at least the 3 trees"),
+        ({"n_estimators": 1}, X, Y, "n_estimators must be at least 3 .* got 1"),
         ({"n_estimators": 5, "arity": 3}, X, Y, "arity"),
         ({"n_estimators": 5}, X[:, :7], Y, "features"),
         ({"n_estimators": 5}, X[:5], Y, "rows|samples"),
-        ({"n_estimators": 5}, X, np.zeros(X.shape[0], int), "labels, or sets"),
+        ({"n_estimators": 5}, X, np.zeros(X.shape[0], int), "y must hold label sets as in the first fit"),
     ],
     ids=str,
 )

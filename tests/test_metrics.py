@@ -240,7 +240,7 @@ WRONG = [
     (lambda: precision_at_k([0.0, 1.0], np.eye(2) / 2, 1), "give classes"),
     (
         lambda: precision_at_k([1.0, 2.0], [[1.0, 2.0], [2.0, 1.0]], 1, classes=[1.0, 2.0]),
-        "all values of y_pred are in classes: pass labels as y_pred.astype(object)",
+        "are in classes; pass labels as y_pred.astype(object)",
     ),
     (lambda: precision_at_k([2**63 + 1], [[2**63 + 1, -1]], 1), "neither int64 nor uint64"),
     (lambda: precision_at_k([1, 2], np.ma.array([1, 2], mask=[0, 1]), 1), "y_pred contains masked"),

@@ -191,8 +191,8 @@ def test_foreign_files_are_refused(tmp_path):
     ("changes", "message"),
     [
         ({"state_version": 99}, "newer"),
-        ({"class": "Estimator"}, "no Estimator"),
-        ({"class": "load"}, "no load"),
+        ({"class": "Estimator"}, "no class Estimator"),
+        ({"class": "load"}, "no class load"),
         ({"params": {"unheard_of": 1}}, "damaged"),
         ({"classes_dtype": "O"}, "damaged"),
         ({"classes_dtype": "nonsense"}, "damaged"),

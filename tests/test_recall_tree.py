@@ -208,7 +208,7 @@ def test_the_recall_of_the_candidates(few, monkeypatch):
     assert few.candidate_recall(X_NEW, Y_NEW) == pytest.approx(found.mean())
     assert few.candidate_recall(X_NEW, Y_NEW + 1000) == 0
     assert few.candidate_recall(X_NEW, Y_NEW.astype(str)) == 0
-    with pytest.raises(ValueError, match="1200 rows, y has 5"):
+    with pytest.raises(ValueError, match="1200 rows, but y has 5"):
         few.candidate_recall(X_NEW, Y_NEW[:5])
     with pytest.raises(ValueError, match="one label per row"):
         few.candidate_recall(X_NEW, [[1]] * len(Y_NEW))

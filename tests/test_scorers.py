@@ -141,5 +141,5 @@ def test_scorers_and_their_errors():
         metrics.make_scorers()["P@1"](LogisticRegression(), X, DENSE)
     model = xmtree.OAAClassifier(random_state=0).fit(X, WORDS)
     unnamed = metrics.make_scorers(1, propensities=metrics.propensities(SETS))["PSP@1"]
-    with pytest.raises(ValueError, match="pass the label of each column as classes"):
+    with pytest.raises(ValueError, match="with the label of each"):
         unnamed(model, X, WORDS)

@@ -385,9 +385,10 @@ def _array_from_list(values: list[Any], name: str, *, keeps_objects: bool = Fals
             # numpy would convert integers to floats if no single type holds all of them.
             low, high = min(values), max(values)
             if not -(2**63) <= low <= high < (2**63 if low < 0 else 2**64):
+                ends = " and ".join(dict.fromkeys(map(_shortened, (low, high))))
                 raise ValueError(
-                    f"{name} contains {_shortened(low)} and {_shortened(high)}; neither int64 nor "
-                    "uint64 holds both, so use strings"
+                    f"{name} contains {ends}; neither int64 nor uint64 holds all labels, so use "
+                    "strings"
                 )
             array = np.array([int(value) for value in values], np.int64 if low < 0 else np.uint64)
         for value, kept in zip(values, array.tolist(), strict=True) if len(types) > 1 else ():
