@@ -9,7 +9,7 @@ import pytest
 import xmtree
 from xmtree import ActiveGamble, GambleClassifier, SAMMEClassifier
 
-COLORS = ["red", "green", "blue", "gray", "black"]
+COLORS = ["red", "green", "blue", "grey", "black"]
 
 
 def table(n=300):
@@ -43,7 +43,7 @@ FRAMES = {
 @pytest.mark.parametrize(("frame", "dtype"), FRAMES.values(), ids=FRAMES)
 def test_names_are_numbered(frame, dtype, cls, tmp_path):
     size, color, y = table()
-    # black, blue, green, gray, red: numbered in the order of the names.
+    # black, blue, green, grey, red: numbered in the order of the names.
     numbers = np.array([4, 2, 1, 3, 0])[color]
     settings = {"n_estimators": 5, "random_state": 0}
     plain = cls(categorical_features=[1], **settings).fit(np.column_stack([size, numbers]), y)
@@ -108,7 +108,9 @@ def test_errors_name_the_column():
         model.fit(np.column_stack([size, color]), y)
     assert not hasattr(model, "_category_names")
     model.fit(frame, y)
-    with pytest.raises(TypeError, match=r"column 1 of X held names .* data frame, not ndarray"):
+    with pytest.raises(
+        TypeError, match=r"column 1 of X held category names .* data frame, got ndarray"
+    ):
         model.predict(np.column_stack([size, color]))
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frame[["size"]])

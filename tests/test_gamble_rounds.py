@@ -166,7 +166,7 @@ def test_changed_models_refuse_added_rounds():
     before = model._model.to_bytes()
     for params, message in [
         ({}, "n_estimators must exceed the 5 of the fitted model .*, got 5"),
-        ({"n_estimators": 4}, "n_estimators must be above the 5 of the model .*, got 4"),
+        ({"n_estimators": 4}, "n_estimators must exceed the 5 of the fitted model .*, got 4"),
         (
             {"n_estimators": 9, "max_leaves": 7},
             "max_leaves must not change .* was 511 and is now 7",

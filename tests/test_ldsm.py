@@ -243,7 +243,12 @@ def test_added_trees_do_not_change_the_others():
         ({"n_estimators": 5, "arity": 3}, X, Y, "arity"),
         ({"n_estimators": 5}, X[:, :7], Y, "features"),
         ({"n_estimators": 5}, X[:5], Y, "rows|samples"),
-        ({"n_estimators": 5}, X, np.zeros(X.shape[0], int), "y must hold label sets as in the first fit"),
+        (
+            {"n_estimators": 5},
+            X,
+            np.zeros(X.shape[0], int),
+            "y must hold label sets as in the first fit",
+        ),
     ],
     ids=str,
 )

@@ -168,7 +168,11 @@ LOMTREE = xmtree.LOMTreeClassifier(random_state=0).fit(X, Y)
         (lambda: plot_tree(estimators.ALL["ldsm"]().fit(X, Y)), ValueError, "keep_statistics=True"),
         (lambda: plot_tree(xmtree.OAAClassifier().fit(X, Y)), AttributeError, "has no trees"),
         (lambda: plot_tree(xmtree.LOMTreeClassifier()), ValueError, "not fitted"),
-        (lambda: plot_reliability([1], [1], [2.0]), ValueError, "must be from 0 to 1, got 2.0 in row 0"),
+        (
+            lambda: plot_reliability([1], [1], [2.0]),
+            ValueError,
+            "must be from 0 to 1, got 2.0 in row 0",
+        ),
         (lambda: plot_confusion([1, 2], [1]), ValueError, r"shapes \(2,\) and \(1,\)"),
         (
             lambda: plot_confusion([1], ["a"]),

@@ -176,7 +176,7 @@ def test_unknown_features_of_a_file_are_left_out_on_request(kind, model, widenin
         assert out == ""
         assert f"test.{kind}" in err
         assert "--unknown-features ignore" in err
-        assert ("row 1: feature index 5; the model has 0 to 1" in err) == (kind == "svm")
+        assert ("row 1: feature index 5, the model has 0 to 1" in err) == (kind == "svm")
     ignoring = [path, test, "--unknown-features", "ignore"]
     assert main(["evaluate", *ignoring, "--train", test]) == 0
     assert float(capsys.readouterr().out.split("error")[1].split()[0]) == 0
