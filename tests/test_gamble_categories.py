@@ -108,9 +108,7 @@ def test_errors_name_the_column():
         model.fit(np.column_stack([size, color]), y)
     assert not hasattr(model, "_category_names")
     model.fit(frame, y)
-    with pytest.raises(
-        TypeError, match=r"column 1 of X held category names .* data frame, got ndarray"
-    ):
+    with pytest.raises(TypeError, match=r"column 1 of X held .* data frame, got ndarray"):
         model.predict(np.column_stack([size, color]))
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frame[["size"]])
@@ -122,7 +120,7 @@ def test_errors_name_the_column():
     with pytest.raises(TypeError, match=r"column 'when' contains .* type list.*strings or numbers"):
         GambleClassifier(categorical_features=["when"]).fit(frame, y)
     frame = pandas_frame(size, color, object)
-    with pytest.raises(ValueError, match=r"name a column of categories in categorical_features"):
+    with pytest.raises(ValueError, match=r"pass columns of categories as categorical_features"):
         model.fit(frame, y)
     many = pd.DataFrame({"name": pd.Series([str(n) for n in range(300)], dtype="category")})
     with pytest.raises(ValueError, match="column 0 has 300 categories"):

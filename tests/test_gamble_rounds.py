@@ -176,7 +176,7 @@ def test_changed_models_refuse_added_rounds():
             "random_state must not change .* was 0 and is now 1",
         ),
         ({"n_estimators": 9, "trim": 0.2}, "trim must not change .* was 0.1 and is now 0.2"),
-        ({"n_estimators": 9, "categorical_features": [1]}, r"a model of categorical_features=\[\]"),
+        ({"n_estimators": 9, "categorical_features": [1]}, r"categorical_features must not change"),
     ]:
         unlike = GambleClassifier(n_estimators=5, warm_start=True, random_state=0).fit(X, y)
         with pytest.raises(ValueError, match=message):
