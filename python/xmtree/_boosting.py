@@ -17,6 +17,7 @@ from xmtree import _categories, _class_weight, _core, _validation
 from xmtree._base import Learner
 from xmtree._labels import Target, encode_single
 from xmtree._labels.forms import positions
+from xmtree._prediction import DecisionMixin
 from xmtree._sharing import Change, learning
 from xmtree._sklearn import StrOptions, validate_params
 from xmtree._trees import TreeMixin
@@ -24,7 +25,7 @@ from xmtree._typing import Classes, Columns, LabelsLike, MatrixLike, OneLabelMix
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class Boosting(OneLabelMixin, TreeMixin, Learner):
+class Boosting(OneLabelMixin, TreeMixin, DecisionMixin, Learner):
     """Base of GAMBLE and SAMME, which differ in how a tree votes."""
 
     _python_constraints: ClassVar[dict[str, Any]] = {
@@ -122,28 +123,6 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
             draft._learn(learn, model, X, target, sample_weight, change)
         return self
 
-    def decision_function(self, X: MatrixLike) -> NDArray[np.float32]:
-        """Return the committee's scores F of all classes.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, n_features), or a data frame
-
-        Returns
-        -------
-        float32 array of shape (n, n_classes)
-            The scores of a row sum to 0. With two classes, shape (n,): the score of
-            ``classes_[1]`` minus that of ``classes_[0]``.
-
-        Raises
-        ------
-        ValueError
-            If the array would not fit in memory; ``predict_topk`` needs less.
-        """
-        now, rows = self._now(X)
-        now._check_dense_size(rows)
-        return now._shaped(now._call(now._model.predict_scores, rows))
-
     def staged_predict(self, X: MatrixLike) -> Iterator[NDArray[Any]]:
         """Yield the best label of each row after each round.
 
@@ -176,7 +155,7 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
         """
         now, rows = self._now(X)
         for scores in now._staged_scores(rows):
-            yield now._shaped(scores)
+            yield now._decision(scores)
 
     def staged_predict_proba(self, X: MatrixLike) -> Iterator[NDArray[np.float32]]:
         """Yield the probabilities of ``predict_proba`` after each round.
@@ -240,11 +219,6 @@ class Boosting(OneLabelMixin, TreeMixin, Learner):
 
     def _n_trees(self) -> int:
         return int(self._fitted().summary()["n_trees"])
-
-    def _shaped(self, scores: NDArray[np.float64]) -> NDArray[np.float32]:
-        if len(self.classes_) == 2:
-            scores = scores[:, 1] - scores[:, 0]
-        return scores.astype(np.float32)
 
     def _to_probabilities(self, scores: NDArray[Any]) -> NDArray[np.float32]:
         # With a single class the divisor would be 0.

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from xmtree import _core, _validation
 from xmtree._calibration import Calibration
 from xmtree._online import OnlineLearner
+from xmtree._prediction import DecisionMixin, in_parts
 from xmtree._sklearn import Interval, validate_params
-from xmtree._typing import MatrixLike, Seed
+from xmtree._typing import Seed
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class OAAClassifier(OnlineLearner):
+class OAAClassifier(DecisionMixin, OnlineLearner):
     """One-against-all: one linear regressor per class, the baseline of the trees.
 
     Each class has a regressor that is trained towards +1 on examples of the class and towards -1
@@ -202,43 +203,18 @@ default="squared_hinge"
     scale_weights: bool = True
     optimizer: str = "pn"
 
-    def decision_function(self, X: MatrixLike) -> NDArray[np.float32]:
-        """Return the scores of all classes.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, n_features), or a data frame
-
-        Returns
-        -------
-        float32 array of shape (n, n_classes)
-            With two classes and one label per row, shape (n,): the score of ``classes_[1]`` minus
-            that of ``classes_[0]``.
-
-        Raises
-        ------
-        ValueError
-            If the array would take more than 8 GiB or half of the memory; ``predict_topk`` needs
-            less.
-        """
-        now, rows = self._now(X)
-        now._check_dense_size(rows)
-        scores = now._call(now._model.predict_scores, rows)
-        if now._y_form == "labels" and len(now.classes_) == 2:
-            # Without examples both scores are -inf, which must not give NaN.
-            first, second = scores.T
-            difference: NDArray[np.float32] = np.zeros_like(first)
-            np.subtract(second, first, out=difference, where=first != second)
-            return difference
-        return scores
-
     @property
     def threshold_(self) -> float:
         """Return the probability above which :meth:`predict` returns a label of a label set."""
         self._fitted()
         return self._calibration.threshold if self.threshold is None else float(self.threshold)
 
-    def _present(self, X: Any) -> Any:
+    def _label_sets(self, X: Any) -> Any:
+        # Parts of the rows, as all scores at once may not fit in memory.
+        parts = [self._sets_of_part(rows) for _, rows in in_parts(X, len(self.classes_))]
+        return parts[0] if len(parts) == 1 else sp.vstack(parts, format="csr")
+
+    def _sets_of_part(self, X: Any) -> Any:
         if self.threshold is not None or self.n_labels is not None:
             validate_params(self, "threshold", "n_labels")
         if self.threshold is None and self.n_labels is not None:

@@ -250,13 +250,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         return self._topk(X, 1)[0][:, 0]
 
     def _label_sets(self, X: Any) -> Any:
-        """Return predicted label sets as a CSR indicator, without holding all scores at once."""
-        parts = [self._present(rows) for _, rows in in_parts(X, len(self.classes_))]
-        sets = parts[0] if len(parts) == 1 else sp.vstack(parts, format="csr")
-        return sets.astype(np.int64, copy=False)
-
-    def _present(self, X: Any) -> Any:
-        """Return the predicted labels of the validated rows ``X`` as a sparse indicator."""
+        """Return the label sets of the validated rows ``X`` as a CSR indicator of int64."""
         raise NotImplementedError
 
     def _check_dense_size(self, rows: Any) -> None:
@@ -321,6 +315,43 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
             codes[part] = best[:, :k]
             probabilities[part] = np.where(best[:, :k] >= 0, values, -np.inf)
         return codes, probabilities
+
+
+class DecisionMixin:
+    """Scores of all classes, for learners that compute them in any case."""
+
+    def decision_function(self: Any, X: MatrixLike) -> NDArray[np.float32]:
+        """Return the scores of all classes.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, n_features), or a data frame
+
+        Returns
+        -------
+        float32 array of shape (n, n_classes)
+            The scores of a boosting committee sum to 0 for each row. With two classes and one
+            label per row, shape (n,): the score of ``classes_[1]`` minus that of ``classes_[0]``.
+
+        Raises
+        ------
+        ValueError
+            If the array would take more than 8 GiB or half of the memory; ``predict_topk`` needs
+            less.
+        """
+        now, rows = self._now(X)
+        now._check_dense_size(rows)
+        decision: NDArray[np.float32] = now._decision(now._call(now._model.predict_scores, rows))
+        return decision
+
+    def _decision(self: Any, scores: NDArray[Any]) -> NDArray[np.float32]:
+        """Return scores of all classes in the form of ``decision_function``."""
+        if self._y_form == "labels" and len(self.classes_) == 2:
+            first, second = scores.T
+            # Without examples both scores are -inf, which must not give NaN.
+            scores = np.zeros_like(first)
+            np.subtract(second, first, out=scores, where=first != second)
+        return scores.astype(np.float32, copy=False)
 
 
 def in_parts(X: Any, width: int) -> Iterator[tuple[slice, Any]]:
