@@ -1,43 +1,42 @@
-//! How a caller watches long work and stops it.
+//! Progress and interruption of long work.
 //!
-//! The learner calls [`Control::tick`] every few dozen examples; whoever
-//! started it reads the counters from another thread and sets the stop flag.
-//! The core knows nothing of terminals, signals or Python.
+//! A learner calls [`Control::tick`] every few dozen examples. The caller reads the counters from
+//! another thread and sets the stop flag. The core knows nothing of terminals, signals or Python.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
-/// Shared by a learner at work and its watcher. All methods take `&self`.
+/// Counters and a stop flag, shared by a running learner and the thread that watches it.
 #[derive(Debug, Default)]
 pub struct Control {
     stop: AtomicBool,
     done: AtomicU64,
     total: AtomicU64,
-    /// Progressive loss so far, as the bits of an f64 (NaN: none).
+    /// Bits of the progressive loss so far; NaN if there is none.
     loss: AtomicU64,
-    /// Progressive recall of the candidates so far, likewise.
+    /// Bits of the progressive recall of the candidates so far; NaN if there is none.
     recall: AtomicU64,
 }
 
 /// A reading of a [`Control`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {
-    /// Units of work finished (examples, summed over passes and trees).
+    /// Finished units of work: examples, summed over passes and trees.
     pub done: u64,
-    /// Units of work in all; 0 while unknown.
+    /// Total units of work; 0 while unknown.
     pub total: u64,
     /// Progressive loss so far, if the learner has one.
     pub loss: Option<f64>,
-    /// Progressive recall so far, if the learner looks for candidates first.
+    /// Progressive recall so far, if the learner proposes candidates.
     pub recall: Option<f64>,
 }
 
 impl Control {
-    /// How many examples a learner takes between two ticks.
+    /// Examples that a learner processes between two ticks.
     pub const CHUNK: usize = 64;
 
-    /// A control for `total` units of work.
+    /// Creates a control for `total` units of work.
     pub fn new(total: u64) -> Self {
         let control = Self::default();
         control.total.store(total, Ordering::Relaxed);
@@ -46,13 +45,13 @@ impl Control {
         control
     }
 
-    /// Reports `examples` more units done; an error when the watcher asked to stop.
+    /// Reports `examples` more finished units. Returns an error if the caller asked to stop.
     pub fn tick(&self, examples: usize) -> Result<()> {
         self.done.fetch_add(examples as u64, Ordering::Relaxed);
         self.check()
     }
 
-    /// An error when the watcher asked to stop.
+    /// Returns an error if the caller asked to stop.
     pub fn check(&self) -> Result<()> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::Stopped);
@@ -60,7 +59,7 @@ impl Control {
         Ok(())
     }
 
-    /// Says how much work there is, once it is known.
+    /// Sets the total amount of work, once it is known.
     pub fn set_total(&self, total: u64) {
         self.total.store(total, Ordering::Relaxed);
     }
@@ -75,12 +74,12 @@ impl Control {
         self.recall.store(recall.to_bits(), Ordering::Relaxed);
     }
 
-    /// Asks the learner to stop at its next tick.
+    /// Makes the learner stop at its next tick.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// The counters as they stand.
+    /// Returns the current counters.
     pub fn progress(&self) -> Progress {
         let read = |bits: &AtomicU64| {
             let value = f64::from_bits(bits.load(Ordering::Relaxed));

@@ -1,66 +1,65 @@
-//! The one error type of the crate.
+//! The error type of the crate.
 
 use std::fmt::Display;
 
-/// What can go wrong. Every message names the parameter, row, line or file,
-/// what came and what is allowed.
+/// Errors of the crate. Every message names the parameter, row, line or file, the value that was
+/// given and what is allowed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A parameter is outside of what its learner accepts.
+    /// A parameter has a value that its learner does not accept.
     #[error("{name} must be {allowed}, got {got}")]
     Parameter {
         /// Name of the parameter as the user spells it.
         name: String,
-        /// The value that came.
+        /// The value that was given.
         got: String,
-        /// The values that would have been accepted.
+        /// The values that are accepted.
         allowed: String,
     },
-    /// The input arrays do not fit together or hold something unusable.
+    /// The input arrays do not fit together or hold values that cannot be used.
     #[error("{0}")]
     Data(String),
-    /// What was asked for takes more memory than there is.
+    /// The request needs more memory than is available.
     #[error("{0}")]
     Memory(String),
-    /// The column indices of a row are not strictly increasing. Kept apart
-    /// from [`Error::Data`] because the caller can sort a copy and come again.
+    /// The column indices of a row are not strictly increasing. This is not an [`Error::Data`]
+    /// because the caller can sort a copy and try again.
     #[error(
         "row {row}: column indices are unsorted or repeated (index {index} follows {previous})"
     )]
     Unsorted {
-        /// The offending row.
+        /// The row.
         row: usize,
-        /// The index that came too late.
+        /// The index that is not above the one before it.
         index: i64,
         /// The index before it.
         previous: i64,
     },
-    /// A text file holds a line that cannot be read.
+    /// A line of a text file cannot be read.
     #[error("{file}:{line}: {what}")]
     Line {
         /// The file's name as it was given.
         file: String,
         /// Line number, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The fault of the line.
         what: String,
     },
-    /// The system starts no further thread.
+    /// The system cannot start another thread.
     #[error("{0}")]
     Threads(String),
-    /// A model file or serialised model is damaged, foreign or too new.
+    /// A model file or serialized model is damaged, no xmtree model, or of another version.
     #[error("{0}")]
     ModelFile(String),
-    /// The operating system refused to read or write.
+    /// The operating system could not read or write a file.
     #[error("{path}: {source}")]
     Io {
         /// The file.
         path: String,
-        /// The system's own words.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The caller asked for the work to stop. Whatever was learned until then
-    /// is kept and usable.
+    /// The caller stopped the work. An online model keeps what it has learned so far.
     #[error("stopped")]
     Stopped,
 }
@@ -69,7 +68,7 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// A [`Error::Parameter`] from anything that can be printed.
+    /// Creates an [`Error::Parameter`].
     pub fn parameter(name: &str, got: impl Display, allowed: impl Display) -> Self {
         Self::Parameter {
             name: name.into(),
@@ -78,12 +77,12 @@ impl Error {
         }
     }
 
-    /// An [`Error::Data`] from anything that can be printed.
+    /// Creates an [`Error::Data`].
     pub fn data(what: impl Display) -> Self {
         Self::Data(what.to_string())
     }
 
-    /// An [`Error::Io`] for `path`.
+    /// Creates an [`Error::Io`] for `path`.
     pub fn io(path: impl Display, source: std::io::Error) -> Self {
         Self::Io {
             path: path.to_string(),

@@ -1,7 +1,7 @@
 //! Logarithmic-time classifiers for very many labels: the core of `xmtree`.
 //!
-//! The crate builds and tests without Python; the feature `python` adds the
-//! binding, which converts, detaches and maps errors, and holds no algorithm.
+//! The crate builds and tests without Python. The feature `python` adds the binding, which
+//! converts arguments, releases the interpreter and maps errors; it holds no algorithm.
 
 pub mod control;
 pub mod data;

@@ -1,11 +1,11 @@
-//! Memory whose size the input decides: an error where there is none, before any work. Other
-//! allocations are left to the standard library, which ends the process.
+//! Allocations whose size depends on the input: too large ones are an error before any work
+//! begins. All other allocations abort the process if they fail, as usual in Rust.
 
 use sysinfo::System;
 
 use crate::error::{Error, Result};
 
-/// An array of `n` rows of `width` values.
+/// Allocates an array of `n` rows of `width` values.
 pub(crate) fn try_alloc<T: Clone>(n: usize, width: usize, value: T) -> Result<Vec<T>> {
     let mut array = Vec::new();
     n.checked_mul(width)
@@ -17,19 +17,19 @@ pub(crate) fn try_alloc<T: Clone>(n: usize, width: usize, value: T) -> Result<Ve
         .ok_or_else(|| Error::Memory(format!("no memory for {n} x {width} results")))
 }
 
-/// Whether `bytes` could be had in one piece just now.
+/// Returns whether the allocator can provide `bytes` in one piece. None, an overflow, is false.
 pub(crate) fn can_alloc(bytes: Option<usize>) -> bool {
     bytes.is_some_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok())
 }
 
-/// Asks the system for large pages where a vector's memory is large: fewer of them have to be found
-/// where it is read at random. What is in it does not change, nor does anything without them.
+/// Asks the system for large pages if a vector's memory is large, because random reads then need
+/// fewer page lookups. This has no effect besides speed.
 pub(crate) fn prefer_large_pages<T>(memory: &mut Vec<T>) {
     #[cfg(target_os = "linux")]
     {
-        /// Less is found quickly as it is.
+        /// Smaller vectors gain nothing.
         const MIN_BYTES: usize = 4 << 20;
-        /// A multiple of the size of pages on every system: other addresses would be refused.
+        /// A multiple of the page size of every system, as `madvise` requires for addresses.
         const PAGE_BYTES: usize = 1 << 16;
         let bytes = memory.capacity() * size_of::<T>();
         if bytes < MIN_BYTES {
@@ -38,7 +38,7 @@ pub(crate) fn prefer_large_pages<T>(memory: &mut Vec<T>) {
         let start = memory.as_mut_ptr().cast::<u8>();
         let skipped = start.align_offset(PAGE_BYTES);
         let len = bytes.saturating_sub(skipped) / PAGE_BYTES * PAGE_BYTES;
-        // SAFETY: the range lies in the vector's memory, and the advice keeps what is there.
+        // SAFETY: the range is within the vector's memory, and the advice keeps its contents.
         let _ = unsafe {
             let start = start.wrapping_add(skipped).cast();
             rustix::mm::madvise(start, len, rustix::mm::Advice::LinuxHugepage)
@@ -48,20 +48,28 @@ pub(crate) fn prefer_large_pages<T>(memory: &mut Vec<T>) {
     let _ = memory;
 }
 
-/// An error where `needed` bytes are more than this process can have. `needed` must be a lower
-/// bound of what will be held at once, so that nothing is refused that would have fitted. `what`
-/// names what needs it, `instead` what to do.
+/// Returns an error if this process cannot get `needed` more bytes. `needed` must be a lower bound
+/// of the memory held at one time, so that nothing that would fit is refused. The message says
+/// that `what` needs the memory and suggests `instead`.
 pub(crate) fn check(needed: usize, what: &str, instead: &str) -> Result<()> {
-    compare(needed as u64, available(), what, instead)
+    let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+    match available() {
+        Some(available) if needed as u64 > available => Err(Error::Memory(format!(
+            "{what} need about {:.1} GiB of memory, {:.1} GiB are available; {instead}",
+            gib(needed as u64),
+            gib(available),
+        ))),
+        _ => Ok(()),
+    }
 }
 
-/// Whether `needed` bytes can be had.
+/// Returns whether this process can get `needed` more bytes.
 pub(crate) fn fits(needed: usize) -> bool {
     check(needed, "", "").is_ok()
 }
 
-/// Bytes that this process can have beside those it holds: free memory, what the system would
-/// give up for it, and swap, within the limit of a container. None where the system does not tell.
+/// Returns the bytes that this process can get besides those it holds: free memory, caches that
+/// the system would release, and swap, within the limit of a container. None if unknown.
 fn available() -> Option<u64> {
     let mut system = System::new();
     system.refresh_memory();
@@ -70,22 +78,10 @@ fn available() -> Option<u64> {
         return None;
     }
     if let Some(limits) = system.cgroup_limits() {
-        // Less what processes hold; files in the cache give way.
+        // Cached files count as used memory of a container, but the system releases them.
         bytes = bytes.min(limits.total_memory.saturating_sub(limits.rss));
     }
     Some(bytes + system.free_swap())
-}
-
-fn compare(needed: u64, available: Option<u64>, what: &str, instead: &str) -> Result<()> {
-    let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-    match available {
-        Some(available) if needed > available => Err(Error::Memory(format!(
-            "{what} need about {:.1} GiB of memory, {:.1} GiB are available; {instead}",
-            gib(needed),
-            gib(available),
-        ))),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]
@@ -93,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_memory_is_an_error() {
+    fn allocations_that_are_too_large_return_an_error() {
         for (n, width) in [(1 << 60, 1), (usize::MAX, 2)] {
             let error = try_alloc(n, width, 0u16).unwrap_err();
             assert!(matches!(error, Error::Memory(_)));
@@ -103,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn large_pages_change_nothing_that_a_vector_holds() {
+    fn large_pages_keep_the_contents_of_a_vector() {
         for len in [0, 1 << 10, 3 << 20] {
             let mut memory: Vec<u32> = (0..len).collect();
             memory.reserve_exact(len as usize);
@@ -116,15 +112,19 @@ mod tests {
     }
 
     #[test]
-    fn only_what_cannot_fit_is_refused() {
-        let gib = 1 << 30;
-        assert!(compare(gib, Some(gib), "weights", "").is_ok());
-        assert!(compare(u64::MAX, None, "weights", "").is_ok());
-        let error = compare(5 * gib / 2, Some(gib), "12 weights", "take fewer").unwrap_err();
-        let expected = "12 weights need about 2.5 GiB of memory, 1.0 GiB are available; take fewer";
-        assert_eq!(error.to_string(), expected);
-        assert!(matches!(error, Error::Memory(_)));
+    fn only_requests_that_cannot_fit_are_refused() {
         assert!(fits(1 << 16) && check(1 << 16, "", "").is_ok());
-        assert!(!fits(usize::MAX) && check(usize::MAX, "", "").is_err());
+        assert!(!fits(usize::MAX));
+        let error = check(1 << 60, "12 weights", "take fewer").unwrap_err();
+        assert!(matches!(error, Error::Memory(_)));
+        let message = error.to_string();
+        assert!(
+            message.starts_with("12 weights need about 1073741824.0 GiB of memory, "),
+            "{message}"
+        );
+        assert!(
+            message.ends_with(" GiB are available; take fewer"),
+            "{message}"
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Parameters, declared once: name, type, default and range of each. Rust, the constraints of
-//! the Python classes, model files and the command line all read this one list.
+//! Parameters of the learners, declared once with name, type, default and range. Rust, the
+//! constraints of the Python classes, model files and the command line all use this declaration.
 
 use std::ops::{Bound, RangeBounds};
 
@@ -8,24 +8,24 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 
-/// One parameter as it is shown to other languages.
+/// Description of one parameter for other languages.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Parameter {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// "integer", "real", "boolean", "choice" or "integers", a list of them.
+    /// "integer", "real", "boolean", "choice", or "integers" for a list of integers.
     pub kind: &'static str,
-    /// Whether it may be left open (None).
+    /// True if the value may be None.
     pub optional: bool,
-    /// What it is if nothing is said.
+    /// Default value.
     pub default: Value,
-    /// The values of a choice.
+    /// Values of a choice.
     pub choices: Vec<Value>,
-    /// The range of a number.
+    /// Range of a number.
     pub range: Range,
 }
 
-/// The numbers that a parameter may be.
+/// The range of allowed numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Range {
     low: Bound<f64>,
@@ -35,40 +35,40 @@ pub struct Range {
 impl Range {
     /// Any number.
     pub const ANY: Self = Self::new(Bound::Unbounded, Bound::Unbounded);
-    /// Above 0; steps are single precision, where larger numbers are infinite.
+    /// Above 0, and finite in single precision, in which steps are computed.
     pub const POSITIVE: Self = Self::above(0.0).to(3e38);
     /// At least 0, and finite in single precision.
     pub const NOT_NEGATIVE: Self = Self::from(0.0).to(3e38);
-    /// A whole number of at least 1.
+    /// An integer of at least 1.
     pub const COUNT: Self = Self::from(1.0).to(u32::MAX as f64);
-    /// n of 2^n hashed columns.
+    /// n for 2^n hashed columns.
     pub const BITS: Self = Self::from(1.0).to(31.0);
-    /// A share, neither nothing nor all.
+    /// A share above 0 and below 1.
     pub const INNER_SHARE: Self = Self::above(0.0).below(1.0);
-    /// A share that is not nothing.
+    /// A share above 0 and up to 1.
     pub const POSITIVE_SHARE: Self = Self::above(0.0).to(1.0);
 
     const fn new(low: Bound<f64>, high: Bound<f64>) -> Self {
         Self { low, high }
     }
 
-    /// From `low` on.
+    /// Numbers of at least `low`.
     pub const fn from(low: f64) -> Self {
         Self::new(Bound::Included(low), Bound::Unbounded)
     }
 
-    /// Above `low`.
+    /// Numbers above `low`.
     pub const fn above(low: f64) -> Self {
         Self::new(Bound::Excluded(low), Bound::Unbounded)
     }
 
-    /// And up to `high`, which is allowed.
+    /// The same range up to and including `high`.
     #[must_use]
     pub const fn to(self, high: f64) -> Self {
         Self::new(self.low, Bound::Included(high))
     }
 
-    /// And below `high`.
+    /// The same range below `high`.
     #[must_use]
     pub const fn below(self, high: f64) -> Self {
         Self::new(self.low, Bound::Excluded(high))
@@ -85,22 +85,22 @@ impl std::fmt::Display for Range {
             }
         };
         let end = |bound: Bound<f64>, included: &str, excluded: &str| match bound {
-            // That counts are 32 bits wide is nobody's concern.
+            // Users need not know that counts have 32 bits.
             Bound::Included(x) if x.to_bits() == f64::from(u32::MAX).to_bits() => None,
             Bound::Included(x) => Some(format!("{included} {}", short(x))),
             Bound::Excluded(x) => Some(format!("{excluded} {}", short(x))),
             Bound::Unbounded => None,
         };
-        let low = end(self.low, "at least", "above");
-        let ends: Vec<String> = low
-            .into_iter()
-            .chain(end(self.high, "at most", "below"))
-            .collect();
-        write!(f, "{}", ends.join(" and "))
+        let (low, high) = (
+            end(self.low, "at least", "above"),
+            end(self.high, "at most", "below"),
+        );
+        let ends: Vec<String> = low.into_iter().chain(high).collect();
+        f.write_str(&ends.join(" and "))
     }
 }
 
-/// A type that a parameter can have.
+/// A type of parameters.
 pub trait ParamValue: Serialize {
     /// [`Parameter::kind`].
     const KIND: &'static str;
@@ -112,7 +112,7 @@ pub trait ParamValue: Serialize {
         Vec::new()
     }
 
-    /// The number that must be in the range, if it is one.
+    /// Returns the number that must be in the range, if the value is a number.
     fn number(&self) -> Option<f64> {
         None
     }
@@ -161,13 +161,13 @@ impl<T: ParamValue> ParamValue for Option<T> {
 pub trait Params:
     Clone + std::fmt::Debug + PartialEq + Serialize + DeserializeOwned + Default + Send + Sync
 {
-    /// The list of them.
+    /// Returns their descriptions.
     fn list() -> Vec<Parameter>;
 
-    /// Refuses values out of range, and what cannot be together.
+    /// Returns an error if a value is out of range or parameters contradict each other.
     fn check(self) -> Result<Self>;
 
-    /// From JSON, checked. Parameters left out take their defaults, unknown ones are refused.
+    /// Reads and checks JSON. Missing parameters take their defaults, unknown ones are an error.
     fn from_json(json: &str) -> Result<Self> {
         let params: Self =
             serde_json::from_str(json).map_err(|e| Error::data(format!("parameters: {e}")))?;
@@ -175,12 +175,12 @@ pub trait Params:
     }
 }
 
-/// The parameters as JSON, all written out.
+/// Writes all parameters as JSON.
 pub(crate) fn to_json(params: &impl Params) -> Result<String> {
     serde_json::to_string(params).map_err(|e| Error::data(format!("parameters: {e}")))
 }
 
-/// Refuses a value out of `range`.
+/// Returns an error if a value is out of `range`.
 pub fn check_range<T: ParamValue>(name: &str, value: &T, range: Range) -> Result<()> {
     match value.number() {
         Some(number) if !(number.is_finite() && (range.low, range.high).contains(&number)) => {
@@ -191,7 +191,7 @@ pub fn check_range<T: ParamValue>(name: &str, value: &T, range: Range) -> Result
     }
 }
 
-/// Declares an enum whose values are words, and [`ParamValue`] for it.
+/// Declares an enum whose values are words, and implements [`ParamValue`] for it.
 ///
 /// ```text
 /// choices! {
@@ -223,16 +223,16 @@ macro_rules! choices {
     };
 }
 
-/// Declares the parameters of a learner: `name: type = default, range;`, the range where there
-/// is one. `online(n)` adds those of every online learner, with `n` passes by default, and
-/// implements [`OnlineParams`](crate::model::OnlineParams); `check f` calls
-/// `f(&self) -> Result<()>` for what cannot be together.
+/// Declares the parameters of a learner: `name: type = default, range;`, where the range is
+/// optional. `online(n)` adds the parameters of every online learner, with `n` passes by default,
+/// and implements [`OnlineParams`](crate::model::OnlineParams). `check f` calls
+/// `f(&self) -> Result<()>`, which returns an error if parameters contradict each other.
 ///
 /// ```text
 /// params! {
-///     /// Every parameter of the learner.
+///     /// Parameters of the learner.
 ///     pub struct Params online(5) check check_together {
-///         /// Step size of a router that has seen nothing yet.
+///         /// Initial step size of a router.
 ///         learning_rate: f64 = 1.0, Range::POSITIVE;
 ///     }
 /// }
@@ -247,17 +247,17 @@ macro_rules! params {
                 $($fields)*
                 /// Scaling of the examples.
                 scaling: $crate::data::Scaling = $crate::data::Scaling::Auto;
-                /// Whether importances count relative to their mean (in a stream, the mean so
-                /// far), so that their unit does not matter.
+                /// Divides importance weights by their mean (in a stream, the mean so far), so that
+                /// their unit does not matter.
                 scale_weights: bool = true;
-                /// Columns are hashed into 2^`n_bits`, if given.
+                /// Hashes columns to 2^`n_bits`, if given.
                 n_bits: Option<u32> = None, $crate::params::Range::BITS;
-                /// Passes of `fit` over the data, at most.
+                /// Maximum number of passes of `fit` over the data.
                 n_passes: u32 = $n_passes, $crate::params::Range::COUNT;
-                /// Fixes whatever is left to chance.
+                /// Seed of the random numbers.
                 seed: u64 = 0;
-                /// Whether to hold a tenth of the examples out and stop when their error has not
-                /// fallen for two passes.
+                /// Holds out a tenth of the examples and stops when their error has not fallen for
+                /// two passes.
                 early_stopping: bool = false;
             }
         }
@@ -319,13 +319,13 @@ macro_rules! params {
     };
 }
 
-/// The entry of a [`Params::list`].
+/// Returns an entry of [`Params::list`].
 pub fn parameter<T: ParamValue>(name: &'static str, default: &T, range: Range) -> Parameter {
     Parameter {
         name,
         kind: T::KIND,
         optional: T::OPTIONAL,
-        // Numbers, words and lists: JSON has all of them.
+        // Numbers, words and lists always convert to JSON.
         default: serde_json::to_value(default).unwrap_or_default(),
         choices: T::choices(),
         range,

@@ -1,18 +1,17 @@
-//! The few loops over floats where the time goes, compiled once per
-//! instruction set and chosen at run time, so that one wheel serves all.
+//! The hot loops over floats, compiled for each instruction set and chosen at run time, so that one
+//! wheel serves all processors.
 //!
-//! Products and sums are rounded separately (no fused multiply-add) and every
-//! sum is taken over [`LANES`] fixed lanes, so that all variants, and with
-//! them all models, agree to the last bit on every machine.
+//! Products and sums are rounded separately (no fused multiply-add), and every sum uses [`LANES`]
+//! fixed lanes. So all variants, and therefore all models, agree to the last bit on every machine.
 
 /// Lanes of every sum: one 512-bit register, two of 256 bits, four of 128.
 pub(crate) const LANES: usize = 16;
 
-/// Compiles the body for AVX-512, AVX2 and the baseline and calls the widest
-/// the machine has (the answer of the detection macro is cached by std). On
-/// AArch64 the baseline has NEON: four of its registers are the lanes of a sum.
+/// Compiles the body for AVX-512, AVX2 and the baseline, and calls the widest version that the
+/// machine supports (std caches the detection). On AArch64 the baseline has NEON, where the lanes
+/// of a sum are four registers.
 ///
-/// `fn name[M, P](..)` is generic over numbers M and P.
+/// `fn name[M, P](..)` has the const generics M and P.
 macro_rules! dispatched {
     ($(#[$meta:meta])* $vis:vis fn $name:ident $([$($n:ident),*])? ($($arg:ident: $type:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
         $(#[$meta])*
@@ -48,18 +47,18 @@ macro_rules! dispatched {
 }
 pub(crate) use dispatched;
 
-/// Asks for the cache line that `place` lies in, ahead of its use: the nodes of
-/// a path lie far apart, and waiting for each in turn is what a tree costs.
+/// Prefetches the cache line of `place`. The nodes of a path are far apart in memory, and most of a
+/// tree's time is waiting for them.
 #[inline]
 pub(crate) fn prefetch<T>(place: &T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch reads nothing that the program could see.
+    // SAFETY: a prefetch has no visible effect.
     unsafe {
         use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
         _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast());
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: a prefetch reads nothing that the program could see, and never faults.
+    // SAFETY: a prefetch has no visible effect and never faults.
     unsafe {
         std::arch::asm!(
             "prfm pldl1keep, [{}]",
@@ -71,7 +70,7 @@ pub(crate) fn prefetch<T>(place: &T) {
     let _ = place;
 }
 
-/// Adds up the lanes pairwise, in a fixed order.
+/// Sums the lanes pairwise, in a fixed order.
 #[inline(always)]
 #[allow(clippy::inline_always)]
 fn fold(lanes: [f32; LANES]) -> f32 {
@@ -86,14 +85,14 @@ fn fold(lanes: [f32; LANES]) -> f32 {
     fold_four(quarter)
 }
 
-/// Never inlined: seeing the last sums the compiler would keep all the lanes in
-/// pairs instead of in one register.
+/// Sums four lanes. Not inlined: if the compiler saw these sums, it would keep all lanes in pairs
+/// instead of one register.
 #[inline(never)]
 fn fold_four([a, b, c, d]: [f32; LANES / 4]) -> f32 {
     (a + c) + (b + d)
 }
 
-/// Adds up four sums side by side.
+/// Adds four vectors of sums.
 #[inline(always)]
 #[allow(clippy::inline_always)]
 fn fold_sums([mut lanes, second, third, fourth]: [[f32; LANES]; 4]) -> [f32; LANES] {
@@ -103,8 +102,9 @@ fn fold_sums([mut lanes, second, third, fourth]: [[f32; LANES]; 4]) -> [f32; LAN
     lanes
 }
 
-/// Runs `lane` over two slices of one length and sums what it returns, in
-/// [`LANES`] fixed lanes; the last entries go to the first lanes.
+/// Calls `lane(a, b, first, second)` for each pair of entries of two slices of equal length, where
+/// `first` and `second` are lanes of two sums. The remainder goes to the first lanes. Returns the
+/// two sums.
 #[inline(always)]
 #[allow(clippy::inline_always)]
 fn laned(
@@ -127,7 +127,7 @@ fn laned(
 }
 
 dispatched! {
-    /// Sum of squares.
+    /// Returns the sum of squares.
     pub(crate) fn sum_of_squares(x: &[f32]) -> f32 {
         let mut lanes = [0.0f32; LANES];
         let (x, rest) = x.as_chunks::<LANES>();
@@ -144,8 +144,8 @@ dispatched! {
 }
 
 dispatched! {
-    /// Replaces each sum of squares by x over its square root, 0 where it is 0.
-    /// Returns the sums of result * x and of x^2 / square.
+    /// Replaces each sum of squares by x divided by its square root, or 0 if it is 0. Returns the
+    /// sums of result * x and of x^2 / square.
     pub(crate) fn over_root(x: &[f32], squares: &mut [f32]) -> (f32, f32) {
         laned(x, squares, |x, square, norm, dimension| {
             let step = if *square > 0.0 { x / square.sqrt() } else { 0.0 };
@@ -157,7 +157,7 @@ dispatched! {
 }
 
 dispatched! {
-    /// [`over_root`] with the fourth root.
+    /// Like [`over_root`], but divides by the fourth root.
     pub(crate) fn over_fourth_root(x: &[f32], squares: &mut [f32]) -> (f32, f32) {
         laned(x, squares, |x, square, norm, dimension| {
             let positive = *square > 0.0;
@@ -170,9 +170,9 @@ dispatched! {
 }
 
 dispatched! {
-    /// Sum of products of two slices of one length, a multiple of [`LANES`].
+    /// Returns the dot product of two slices of equal length, a multiple of [`LANES`].
     pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
-        // Four sums side by side: one alone would wait for each of its additions.
+        // Four independent sums, because a single one would wait for each addition.
         let mut sums = [[0.0f32; LANES]; 4];
         let (a, a_rest) = a.as_chunks::<{ 4 * LANES }>();
         let (b, b_rest) = b.as_chunks::<{ 4 * LANES }>();
@@ -195,7 +195,7 @@ dispatched! {
 }
 
 dispatched! {
-    /// `y += a * x` over two slices of one length.
+    /// Computes `y += a * x` for two slices of equal length.
     pub(crate) fn axpy(a: f32, x: &[f32], y: &mut [f32]) {
         for (x, y) in x.iter().zip(y) {
             *y += a * x;
@@ -204,8 +204,7 @@ dispatched! {
 }
 
 dispatched! {
-    /// Sums over the entries of a sparse row of value times weight of its
-    /// column, in every lane. Four sums each, side by side.
+    /// Returns the product of a sparse row with the weights of each lane, as four independent sums.
     pub(crate) fn dot_lanes(columns: &[u32], values: &[f32], weights: &[[f32; LANES]]) -> [f32; LANES] {
         let mut sums = [[0.0f32; LANES]; 4];
         let (columns, last_columns) = columns.as_chunks::<4>();
@@ -228,8 +227,8 @@ dispatched! {
     }
 }
 
-/// Sum over the entries of a sparse row of value times weight of its column, in four sums side
-/// by side: the order in which every lane of [`dot_lanes`] adds up, too.
+/// Returns the product of a sparse row with weights, as four independent sums, in the same order as
+/// each lane of [`dot_lanes`].
 #[inline(always)]
 #[allow(clippy::inline_always)]
 pub(crate) fn four_sums(columns: &[u32], values: &[f32], weight: impl Fn(u32) -> f32) -> f32 {
@@ -247,16 +246,17 @@ pub(crate) fn four_sums(columns: &[u32], values: &[f32], weight: impl Fn(u32) ->
     (sums[0] + sums[1]) + (sums[2] + sums[3])
 }
 
-/// [`four_sums`], kept out of line, where they stay in registers.
+/// Returns the product of a sparse row with weights. Not inlined, so that the sums of [`four_sums`]
+/// stay in registers.
 ///
 /// # Safety
 ///
-/// Every column is below the number of weights. (Checking each time costs a
-/// quarter of a tree's prediction time; callers check once per example.)
+/// Every column must be below the number of weights. A check at each call would take a quarter of
+/// a tree's prediction time, so callers check once per example.
 #[inline(never)]
 pub(crate) unsafe fn sparse_dot(columns: &[u32], values: &[f32], weights: &[f32]) -> f32 {
     debug_assert!(columns.iter().all(|&c| (c as usize) < weights.len()));
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that every column is in bounds.
     four_sums(columns, values, |column| unsafe {
         *weights.get_unchecked(column as usize)
     })
@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roots_agree_with_the_obvious() {
+    fn roots_agree_with_a_plain_computation() {
         for n in [0, 5, 16, 37] {
             let x: Vec<f32> = (0..n).map(|i| i as f32 / 8.0 - 1.0).collect();
             let squares: Vec<f32> = (0..n).map(|i| (i % 5) as f32 * 0.7).collect();
@@ -292,10 +292,10 @@ mod tests {
     }
 
     #[test]
-    fn dot_and_axpy_agree_with_the_obvious() {
+    fn dot_and_axpy_agree_with_a_plain_computation() {
         let a: Vec<f32> = (0..48u8).map(|i| f32::from(i) - 20.0).collect();
         let mut b: Vec<f32> = (0..48u8).map(|i| f32::from(i % 7)).collect();
-        // Whole numbers: every order of summation is exact.
+        // Sums of integers are exact in any order.
         let plain: f32 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
         assert_eq!(dot(&a, &b).to_bits(), plain.to_bits());
         let plain: f32 = a[..37].iter().map(|a| a * a).sum();
@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(b, expected);
     }
 
-    /// Numbers without a pattern, the same on every machine.
+    /// Pseudorandom numbers, the same on every machine.
     fn numbers(n: usize, seed: u32) -> impl Iterator<Item = u32> {
         let next = |state: &u32| Some(state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));
         std::iter::successors(next(&seed), next).take(n)
@@ -316,7 +316,7 @@ mod tests {
         numbers(n, seed).map(in_one).collect()
     }
 
-    /// Recorded on x86-64. Other instruction sets have to add up in the same order.
+    /// The hashes were recorded on x86-64. Other instruction sets must sum in the same order.
     #[test]
     fn sums_are_the_same_to_the_bit_on_every_machine() {
         fn hash(before: u32, x: f32) -> u32 {

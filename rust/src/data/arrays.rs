@@ -1,10 +1,10 @@
-//! Borrowed arrays of either width, and the check of those that hold rows end to end.
+//! Borrowed arrays of 32 or 64 bits, and the check of the arrays of a CSR matrix.
 
 use std::ops::Range;
 
 use crate::error::{Error, Result};
 
-/// Borrowed indices, 32 or 64 bits wide: scipy uses either, by size.
+/// Borrowed indices of 32 or 64 bits; scipy uses both, depending on the size of a matrix.
 #[derive(Debug, Clone, Copy)]
 pub enum Indices<'a> {
     /// 32-bit.
@@ -22,12 +22,7 @@ impl Indices<'_> {
         }
     }
 
-    /// Whether there is no entry.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Entry `at`, which has been checked to be non-negative.
+    /// Returns entry `at`, which must have been checked to be non-negative.
     pub(crate) fn get(&self, at: usize) -> usize {
         match self {
             Self::I32(slice) => slice[at] as usize,
@@ -35,6 +30,7 @@ impl Indices<'_> {
         }
     }
 
+    /// Returns entry `at` as it is.
     pub(crate) fn raw(&self, at: usize) -> i64 {
         match self {
             Self::I32(slice) => i64::from(slice[at]),
@@ -42,7 +38,7 @@ impl Indices<'_> {
         }
     }
 
-    /// Appends the entries of `span`, which have been checked to be of 32 bits.
+    /// Appends the entries of `span`, which must have been checked to fit 32 bits.
     pub(super) fn read(&self, span: Range<usize>, into: &mut Vec<u32>) {
         match self {
             Self::I32(slice) => into.extend(slice[span].iter().map(|&index| index as u32)),
@@ -56,7 +52,7 @@ impl Indices<'_> {
 pub enum Values<'a> {
     /// Single precision.
     F32(&'a [f32]),
-    /// Double precision, rounded to single as rows are read.
+    /// Double precision, rounded to single precision when rows are read.
     F64(&'a [f64]),
 }
 
@@ -69,16 +65,9 @@ impl Values<'_> {
         }
     }
 
-    /// Whether there is no entry.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Where the first value stands that single precision cannot hold as a
-    /// finite number, or as NaN where values may be missing.
+    /// Returns the position of the first value that is not finite in single precision. NaN is
+    /// accepted if values may be missing.
     pub(super) fn first_unusable(&self, may_be_missing: bool) -> Option<usize> {
-        // One sum over a chunk is not finite if any of its values is not;
-        // only then is the chunk looked at value by value.
         match (self, may_be_missing) {
             (Self::F32(slice), false) => first_where(slice, |v| !v.is_finite()),
             (Self::F64(slice), false) => first_where(slice, |v| !(v as f32).is_finite()),
@@ -87,7 +76,7 @@ impl Values<'_> {
         }
     }
 
-    /// Number of values in `span` that are not 0.
+    /// Returns the number of values in `span` that are not 0.
     pub(super) fn non_zeros(&self, span: Range<usize>) -> usize {
         match self {
             Self::F32(slice) => slice[span].iter().filter(|&&v| v != 0.0).count(),
@@ -95,7 +84,7 @@ impl Values<'_> {
         }
     }
 
-    /// Entry `at`.
+    /// Returns entry `at` as it is.
     pub(crate) fn raw(&self, at: usize) -> f64 {
         match self {
             Self::F32(slice) => f64::from(slice[at]),
@@ -112,10 +101,11 @@ impl Values<'_> {
     }
 }
 
+/// Returns the position of the first `bad` value.
 fn first_where<T: Copy>(slice: &[T], bad: impl Fn(T) -> bool) -> Option<usize> {
     const CHUNK: usize = 64;
     for (c, chunk) in slice.chunks(CHUNK).enumerate() {
-        // No early exit inside a chunk, so that the test vectorises.
+        // There is no early exit within a chunk, so that the test vectorizes.
         if chunk.iter().fold(false, |any, &v| any | bad(v)) {
             return chunk.iter().position(|&v| bad(v)).map(|at| c * CHUNK + at);
         }
@@ -123,28 +113,29 @@ fn first_where<T: Copy>(slice: &[T], bad: impl Fn(T) -> bool) -> Option<usize> {
     None
 }
 
-/// Checks row starts and indices of a CSR structure.
+/// Checks the row starts of a CSR matrix, and that its indices increase within a row and are below
+/// `bound`. `what` names the indices in messages.
 pub(crate) fn check_structure(
     starts: Indices<'_>,
     indices: Indices<'_>,
     bound: usize,
     what: &str,
 ) -> Result<()> {
-    if starts.is_empty() {
+    if starts.len() == 0 {
         return Err(Error::data(
-            "indptr is empty; it has one entry more than there are rows",
+            "indptr is empty; it must have one entry more than there are rows",
         ));
     }
     if starts.raw(0) != 0 {
         return Err(Error::data(format!(
-            "indptr starts at {}, not at 0",
+            "indptr must start at 0, got {}",
             starts.raw(0)
         )));
     }
     for row in 0..starts.len() - 1 {
         if starts.raw(row + 1) < starts.raw(row) {
             return Err(Error::data(format!(
-                "row {row}: indptr falls from {} to {}",
+                "row {row}: indptr decreases from {} to {}",
                 starts.raw(row),
                 starts.raw(row + 1)
             )));
@@ -171,7 +162,8 @@ fn check_indices<I: Copy + Into<i64>>(
 ) -> Result<()> {
     for row in 0..starts.len() - 1 {
         let list = &indices[starts.get(row)..starts.get(row + 1)];
-        // Without an early exit, so that it vectorizes; an increasing list is within its ends.
+        // There is no early exit, so that the test vectorizes. If a list increases, only its ends
+        // can be out of bounds.
         let falls = list
             .windows(2)
             .fold(false, |any, pair| any | (pair[1].into() <= pair[0].into()));

@@ -1,4 +1,4 @@
-//! Examples with their labels and importances, checked against one another. All are borrowed.
+//! Batches: examples with their labels and importance weights, borrowed and checked together.
 
 use std::ops::RangeInclusive;
 
@@ -15,12 +15,12 @@ pub struct Labels<'a> {
 }
 
 impl<'a> Labels<'a> {
-    /// Checks every label against `n_classes`.
+    /// Checks that every label is below `n_classes`.
     pub fn new(labels: &'a [u32], n_classes: usize) -> Result<Self> {
         match labels.iter().position(|&label| label as usize >= n_classes) {
             None => Ok(Self { labels, n_classes }),
             Some(row) => Err(Error::data(format!(
-                "row {row}: label {} is not below the number of classes, {n_classes}",
+                "row {row}: labels must be below the number of classes, {n_classes}, got {}",
                 labels[row]
             ))),
         }
@@ -36,12 +36,7 @@ impl<'a> Labels<'a> {
         self.labels.len()
     }
 
-    /// Whether there is no row.
-    pub fn is_empty(&self) -> bool {
-        self.labels.is_empty()
-    }
-
-    /// Number of classes that may occur.
+    /// Number of classes.
     pub fn n_classes(&self) -> usize {
         self.n_classes
     }
@@ -56,8 +51,8 @@ pub struct LabelSets<'a> {
 }
 
 impl<'a> LabelSets<'a> {
-    /// Checks the row starts and that labels are strictly increasing within a
-    /// row and below `n_classes`.
+    /// Checks the row starts, and that labels are strictly increasing within a row and below
+    /// `n_classes`.
     pub fn new(starts: Indices<'a>, labels: Indices<'a>, n_classes: usize) -> Result<Self> {
         super::arrays::check_structure(starts, labels, n_classes, "label")?;
         Ok(Self {
@@ -72,22 +67,17 @@ impl<'a> LabelSets<'a> {
         self.starts.len() - 1
     }
 
-    /// Whether there is no row.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Number of classes that may occur.
+    /// Number of classes.
     pub fn n_classes(&self) -> usize {
         self.n_classes
     }
 
-    /// Number of labels over all rows.
+    /// Number of labels of all rows.
     pub fn total(&self) -> usize {
         self.labels.len()
     }
 
-    /// The row starts and the labels, for who reads them in place.
+    /// Returns the row starts and the labels, to be read in place.
     pub(crate) fn parts(&self) -> (Indices<'a>, Indices<'a>) {
         (self.starts, self.labels)
     }
@@ -100,17 +90,17 @@ impl<'a> LabelSets<'a> {
     }
 }
 
-/// What is to be learned for each row.
+/// Labels or label sets of the rows.
 #[derive(Debug, Clone, Copy)]
 pub enum Targets<'a> {
-    /// One label.
+    /// One label per row.
     One(Labels<'a>),
-    /// A set of labels.
+    /// A label set per row.
     Sets(LabelSets<'a>),
 }
 
 impl Targets<'_> {
-    /// Number of classes that may occur.
+    /// Number of classes.
     pub fn n_classes(&self) -> usize {
         match self {
             Self::One(labels) => labels.n_classes(),
@@ -130,7 +120,7 @@ impl Targets<'_> {
     }
 }
 
-/// Examples with their targets and importances, checked against one another.
+/// Examples with their targets and importance weights, which match in number.
 #[derive(Debug, Clone, Copy)]
 pub struct Batch<'a> {
     /// The examples.
@@ -141,7 +131,7 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Checks that the parts are of one length and that weights are 0, or from 1e-36 to 1e36.
+    /// Checks that all parts have the same length, and that weights are 0 or between 1e-36 and 1e36.
     pub fn new(rows: Rows<'a>, targets: Targets<'a>, weights: Option<Values<'a>>) -> Result<Self> {
         let n_targets = match targets {
             Targets::One(labels) => labels.len(),
@@ -163,16 +153,16 @@ impl<'a> Batch<'a> {
             let is_usable = |weight| weight == 0.0 || WEIGHT_RANGE.contains(&weight);
             if let Some(row) = (0..n_rows).find(|&row| !is_usable(weights.raw(row))) {
                 return Err(Error::data(format!(
-                    "row {row}: sample_weight is {:e}; it must be 0, or from {:e} to {:e}",
-                    weights.raw(row),
+                    "row {row}: sample_weight must be 0, or from {:e} to {:e}, got {:e}",
                     WEIGHT_RANGE.start(),
-                    WEIGHT_RANGE.end()
+                    WEIGHT_RANGE.end(),
+                    weights.raw(row)
                 )));
             }
         }
         if n_rows > u32::MAX as usize {
             return Err(Error::data(format!(
-                "{n_rows} rows at once; at most {} are possible, pass them in parts to partial_fit",
+                "X must have at most {} rows, got {n_rows}; pass it in parts to partial_fit",
                 u32::MAX
             )));
         }
@@ -183,7 +173,7 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// The labels, one per row; none where there are sets of them.
+    /// Returns the labels, one per row; empty for label sets.
     pub fn labels(&self) -> &'a [u32] {
         match self.targets {
             Targets::One(labels) => labels.as_slice(),
@@ -191,7 +181,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Weighted share of `rows` whose answer is wrong: a label for each, or less than 0.
+    /// Returns the weighted share of `rows` whose answer is wrong. An answer is a label, or negative
+    /// if there is none.
     pub(crate) fn error_rate(&self, rows: &[u32], answers: &[i32]) -> f64 {
         let mut set = Vec::new();
         let (mut all, mut wrong) = (0.0, 0.0);
@@ -209,8 +200,8 @@ impl<'a> Batch<'a> {
         wrong / all
     }
 
-    /// Importance of row `i`; as learners count it, at most 1e18: more makes no difference to a
-    /// step, and sums of squares would overflow.
+    /// Returns the importance weight of row `i`, at most 1e18: larger ones do not change a step, but
+    /// sums of squares would overflow.
     pub fn weight(&self, i: usize) -> f32 {
         (self.raw_weight(i) as f32).min(LARGEST_VALUE)
     }
@@ -219,7 +210,7 @@ impl<'a> Batch<'a> {
         self.weights.map_or(1.0, |weights| weights.raw(i))
     }
 
-    /// The same rows, with other importances if there are any.
+    /// Returns the batch with `weights`, if given, in place of its own.
     pub(crate) fn with_weights<'b>(&self, weights: Option<&'b [f64]>) -> Batch<'b>
     where
         'a: 'b,
@@ -230,12 +221,13 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The importances in units of their mean over the rows `which`; none where all are 1.
+    /// Returns the importance weights divided by their mean over the rows `which`; None if there are
+    /// no weights.
     pub(crate) fn relative_weights(&self, which: &[u32]) -> Option<Vec<f64>> {
         MeanWeight::from_rows(self, which).relative_weights(self)
     }
 
-    /// The rows that count: a weight of 0 is the same as not being there.
+    /// Returns the rows whose weight is not 0; others are treated as absent.
     pub fn present(&self) -> Vec<u32> {
         let mut rows = Vec::with_capacity(self.rows.n_rows());
         rows.extend((0..self.rows.n_rows() as u32).filter(|&i| self.weight(i as usize) > 0.0));
@@ -243,8 +235,8 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// The mean importance of the examples so far, of those whose importance is not 0. What is
-/// learned with importances in units of it does not depend on their unit.
+/// Mean of the importance weights so far that are not 0. Weights divided by it do not depend on
+/// their unit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MeanWeight {
     rows: u64,
@@ -252,7 +244,7 @@ pub(crate) struct MeanWeight {
 }
 
 impl MeanWeight {
-    /// The mean over the rows `which`.
+    /// Computes the mean over the rows `which`.
     pub fn from_rows(batch: &Batch<'_>, which: &[u32]) -> Self {
         let mut mean = Self::default();
         which
@@ -261,16 +253,17 @@ impl MeanWeight {
         mean
     }
 
-    /// The importances of all rows of `batch` in units of the mean; none where all are 1.
+    /// Returns the importance weights of all rows of `batch` divided by the mean; None if there are
+    /// no weights.
     pub fn relative_weights(&self, batch: &Batch<'_>) -> Option<Vec<f64>> {
         batch.weights?;
         let relative = |row| self.relative(batch.raw_weight(row));
         Some((0..batch.rows.n_rows()).map(relative).collect())
     }
 
-    /// Whether this is a mean of importances, or of none.
+    /// Returns whether this can be a mean of importance weights, or of none.
     pub fn is_sound(&self) -> bool {
-        // A mean may be beyond the weights by rounding.
+        // By rounding, a mean may be slightly out of the range of weights.
         let mean = self.sum / self.rows as f64;
         let is_mean = (0.5 * WEIGHT_RANGE.start()..=2.0 * WEIGHT_RANGE.end()).contains(&mean);
         self.rows <= MAX_EXAMPLE_COUNT && (self.rows == 0 && self.sum == 0.0 || is_mean)
@@ -285,13 +278,12 @@ impl MeanWeight {
         if weight == 0.0 {
             return 0.0;
         }
-        // However light, a row is there, in single precision, too.
+        // The weight of a row that is present must not round to 0 in single precision.
         (weight * (self.rows as f64 / self.sum)).max(f32::MIN_POSITIVE.into())
     }
 
-    /// Takes in the next rows of a stream. Returns their importances, each in units of the mean
-    /// up to itself, so that it does not matter how a stream is cut into batches; none where
-    /// all are 1.
+    /// Adds the next rows of a stream. Returns their importance weights, each divided by the mean up
+    /// to this row, so that the batch boundaries of a stream do not matter; None if all are 1.
     pub fn follow(&mut self, batch: &Batch<'_>) -> Option<Vec<f64>> {
         if batch.weights.is_none() && self.sum == self.rows as f64 {
             self.rows = (self.rows + batch.rows.n_rows() as u64).min(MAX_EXAMPLE_COUNT);
@@ -306,8 +298,8 @@ impl MeanWeight {
     }
 }
 
-/// Counts of examples end here, where floats of double precision no longer tell them apart.
+/// Maximum of counts of examples, up to which double precision represents all integers.
 pub(crate) const MAX_EXAMPLE_COUNT: u64 = 1 << 53;
 
-/// Importances above 0: far from where sums of them, or steps by them, would overflow.
+/// Range of importance weights above 0, far from where sums or steps would overflow.
 const WEIGHT_RANGE: RangeInclusive<f64> = 1e-36..=1e36;

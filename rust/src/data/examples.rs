@@ -1,27 +1,27 @@
-//! Prepared examples in memory, for learners that read them more than once.
+//! Prepared examples in memory, for learners that read them several times.
 
 use super::{Batch, Preparation, Ragged, RaggedRows, RowBuffer, Targets};
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::persist;
 
-/// Prepared examples that have labels, with the constant 1 as their last feature.
+/// Prepared examples with their labels. The last feature of each is the constant 1.
 #[derive(Debug, Default)]
 pub struct Examples {
     /// Columns and values.
     pub rows: RaggedRows,
     /// Labels of each example, increasing.
     pub labels: Ragged<u32>,
-    /// Importance of each example.
+    /// Importance weight of each example.
     pub weights: Vec<f32>,
-    /// Number of columns, the constant among them.
+    /// Number of columns, including the constant.
     pub width: usize,
-    /// Number of labels that may occur.
+    /// Number of classes.
     pub n_labels: usize,
 }
 
 impl Examples {
-    /// Reads all rows that have a label and a weight above 0.
+    /// Reads the rows that have a label and a weight above 0.
     pub fn read(
         batch: &Batch<'_>,
         preparation: &Preparation,
@@ -45,15 +45,13 @@ impl Examples {
                 examples.weights.push(batch.weight(i as usize));
             }
         }
-        if examples.is_empty() {
-            return Err(Error::data(
-                "there is no example that has a label and a weight above 0",
-            ));
+        if examples.len() == 0 {
+            return Err(Error::data("no example has a label and a weight above 0"));
         }
         Ok(examples)
     }
 
-    /// The rows of `batch` that are read.
+    /// Returns the rows of `batch` that have a label and a weight above 0.
     pub fn labelled_rows(batch: &Batch<'_>) -> Vec<u32> {
         let mut rows = batch.present();
         if let Targets::Sets(sets) = batch.targets {
@@ -68,12 +66,7 @@ impl Examples {
         self.weights.len()
     }
 
-    /// Whether there is no example.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// An error where parts from bytes do not fit together.
+    /// Returns an error if restored parts do not match.
     fn is_sound(&self) -> Result<()> {
         let (n_rows, constant) = (self.len() as u32, self.width.wrapping_sub(1) as u32);
         let is_row = |i| {
@@ -88,16 +81,18 @@ impl Examples {
         if is_sound {
             return Ok(());
         }
-        Err(Error::data("the examples do not fit together"))
+        Err(Error::data(
+            "rows, labels and weights of the examples do not match",
+        ))
     }
 
-    /// Share of the features' values that are not zero.
+    /// Returns the share of feature values that are not 0.
     pub fn filled(&self) -> f64 {
         let cells = self.len() as f64 * (self.width - 1) as f64;
         (self.rows.n_values() - self.len()) as f64 / cells.max(1.0)
     }
 
-    /// How often each column is there.
+    /// Returns the number of examples with each column.
     pub fn column_counts(&self) -> Vec<u32> {
         let mut counts = vec![0; self.width];
         for row in 0..self.len() as u32 {
@@ -108,19 +103,19 @@ impl Examples {
         counts
     }
 
-    /// Columns and values of example `i`.
+    /// Returns columns and values of example `i`.
     #[inline]
     pub fn row(&self, i: u32) -> (&[u32], &[f32]) {
         self.rows.row(i as usize)
     }
 
-    /// Labels of example `i`, increasing but for those of a node.
+    /// Returns the labels of example `i`. They increase, except in the copies of a node.
     #[inline]
     pub fn labels(&self, i: u32) -> &[u32] {
         self.labels.get(i as usize)
     }
 
-    /// Importance of example `i`.
+    /// Returns the importance weight of example `i`.
     #[inline]
     pub fn weight(&self, i: u32) -> f32 {
         self.weights[i as usize]

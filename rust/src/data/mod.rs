@@ -1,7 +1,7 @@
-//! The way of the data: borrowed memory, checked once, then read row by row.
+//! Input data: borrowed memory, checked once and then read row by row.
 //!
-//! `Rows` (numpy or scipy memory, or text just parsed) -> `Preparation` (hash,
-//! scale, append the constant) -> `RowBuffer`, the example -> learner.
+//! `Rows` (memory of numpy or scipy, or parsed text) -> `Preparation` (hashes, scales, appends the
+//! constant) -> `RowBuffer` (the prepared example) -> learner.
 
 mod arrays;
 mod batch;
@@ -16,7 +16,7 @@ pub use arrays::{Indices, Values};
 pub use batch::{Batch, LabelSets, Labels, Targets};
 pub(crate) use batch::{MeanWeight, MAX_EXAMPLE_COUNT};
 pub use examples::Examples;
-pub use packed::{Lookup, PackedList, PackedLists, Precision};
+pub use packed::{PackedList, PackedLists, Precision};
 pub use preparation::{Preparation, Scaling, LARGEST_VALUE};
 pub use ragged::{Ragged, RaggedRows, SpreadRow};
 pub use rows::{RowBuffer, Rows};

@@ -1,11 +1,12 @@
-//! Sparse lists in little memory: weights of a tree's nodes, histograms of its leaves, label scorers.
+//! Sparse lists in little memory: weights of a tree's nodes, label histograms of its leaves,
+//! weights of scorers.
 //!
-//! An entry is an id (a column, a label) and M values. Ids are parted into blocks of 2^8 or 2^16,
-//! whichever takes less memory: a list says where each of its blocks begins, and of an id only
-//! the 8 or 16 bits within its block are held. Values are held as they are, or in 8 or 16 bits with
-//! a scale for the list and each of the M. So an entry of a node with two children takes 3 or 4
-//! bytes in place of 12, and it can still be looked up by its id. The arrays are those of the
-//! file, and can be used where they lie in it.
+//! An entry is an id (a column or label) and M values. Ids are grouped into blocks of 2^8 or 2^16,
+//! whichever takes less memory. A list stores where each of its blocks begins, and of each id only
+//! the 8 or 16 bits within its block. Values are stored exactly, or in 8 or 16 bits with one scale
+//! per list and value. So an entry of a node with two children takes 3 or 4 bytes instead of 12,
+//! and can still be found by its id. The arrays have the layout of the model file and can be used
+//! from a mapped file.
 
 use std::ops::Range;
 
@@ -14,20 +15,20 @@ use crate::file::{Bundle, Flat, Persist};
 use crate::persist;
 use crate::simd::prefetch;
 
-/// How values are held.
+/// Representation of stored values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Precision {
-    /// As they are.
+    /// Single precision.
     #[default]
     Exact,
-    /// As multiples of a scale, of which the largest is 127.
+    /// Multiples of a scale, up to 127.
     Bits8,
-    /// As multiples of a scale, of which the largest is 32,767.
+    /// Multiples of a scale, up to 32,767.
     Bits16,
 }
 
 impl Precision {
-    /// The largest multiple of a scale, if there are scales.
+    /// Returns the largest multiple of a scale, if there are scales.
     fn largest(self) -> Option<f32> {
         match self {
             Self::Exact => None,
@@ -37,20 +38,20 @@ impl Precision {
     }
 }
 
-/// One list that is to be packed.
+/// A list that is ready to be packed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PackedList {
-    /// Increasing.
+    /// Increasing ids.
     pub ids: Vec<u32>,
-    /// M for each id, as they will be read.
+    /// M values for each id, already rounded.
     pub values: Vec<f32>,
     precision: Precision,
-    /// The scale of each of M values, if there are scales.
+    /// Scales of the M values; empty for exact values.
     scales: Vec<f32>,
 }
 
 impl PackedList {
-    /// `m` values for each of `ids`, rounded to `precision`.
+    /// Creates a list with `m` values for each of `ids`, which it rounds to `precision`.
     pub fn new(ids: Vec<u32>, mut values: Vec<f32>, m: usize, precision: Precision) -> Self {
         let mut scales = Vec::new();
         if let Some(largest) = precision.largest() {
@@ -74,7 +75,7 @@ impl PackedList {
         }
     }
 
-    /// The values as multiples of their scales.
+    /// Returns the values as multiples of their scales.
     fn multiples(&self) -> impl Iterator<Item = f32> + '_ {
         let largest = self.precision.largest().unwrap_or(f32::MAX);
         let entries = self.values.chunks(self.scales.len().max(1));
@@ -85,10 +86,10 @@ impl PackedList {
     }
 }
 
-/// The nearest whole multiple of a scale, at most `largest` of it.
+/// Returns `value` as an integer multiple of `scale`, at most `largest`.
 fn multiple(value: f32, scale: f32, largest: f32) -> f32 {
     let multiple = (value / scale).round();
-    // Where all values are 0, or too small for a scale.
+    // The scale is 0 if all values are 0 or very small.
     if multiple.is_finite() {
         multiple.clamp(-largest, largest)
     } else {
@@ -96,30 +97,30 @@ fn multiple(value: f32, scale: f32, largest: f32) -> f32 {
     }
 }
 
-/// Lists, end to end.
+/// Packed lists, stored one after the other.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PackedLists {
-    /// M.
+    /// Number of values per id, M.
     m: usize,
-    /// A block has 2 to the power of this ids: 8 or 16.
+    /// Bits of an id within its block, 8 or 16.
     bits: u32,
-    /// Of each list.
+    /// Number of blocks of each list.
     n_blocks: usize,
-    /// Where each block of each list begins, and where the last one ends.
+    /// Start of each block of each list, and the end of the last one.
     starts: Flat<u32>,
-    /// The lower bits of each id. One of these two is empty.
+    /// Lower bits of each id, in one of these two arrays.
     bytes_of_ids: Flat<u8>,
     halves_of_ids: Flat<u16>,
-    /// At most one of these three is not empty.
+    /// Values, in one of these three arrays.
     exact: Flat<f32>,
     bytes: Flat<i8>,
     halves: Flat<i16>,
-    /// M for each list whose values are not exact.
+    /// M scales for each list; empty if values are exact.
     scales: Flat<f32>,
 }
 
 impl PackedLists {
-    /// The lists `lists`, whose ids are below `end`.
+    /// Packs `lists`, whose ids are below `end`.
     pub fn new(lists: &[PackedList], m: usize, end: usize) -> Result<Self> {
         let n_entries: usize = lists.iter().map(|list| list.ids.len()).sum();
         let size = |bits: u32| {
@@ -136,8 +137,9 @@ impl PackedLists {
                 packed.push_ids(&list.ids[at..at + n]);
                 at += n;
                 let end = u32::try_from(packed.n_entries()).map_err(|_| {
-                    let what = "there are more than 2^32 weights or labels";
-                    Error::data(format!("{what}; fewer max_nodes or n_bits help"))
+                    Error::data(
+                        "the model has over 2^32 weights or label counts; reduce max_nodes or n_bits",
+                    )
                 })?;
                 starts.push(end);
             }
@@ -162,7 +164,7 @@ impl PackedLists {
         }
     }
 
-    /// Their lower bits.
+    /// Appends the lower bits of `ids`.
     fn push_ids(&mut self, ids: &[u32]) {
         let ids = ids.iter();
         if self.bits == 8 {
@@ -172,25 +174,25 @@ impl PackedLists {
         }
     }
 
-    /// Number of entries of all lists.
+    /// Number of entries in all lists.
     pub fn n_entries(&self) -> usize {
         self.bytes_of_ids.len() + self.halves_of_ids.len()
     }
 
-    /// The entries of list `i`.
+    /// Returns the range of entries of list `i`.
     #[inline]
     pub fn range(&self, i: usize) -> Range<usize> {
         let starts = self.block_ends(i);
         starts[0] as usize..starts[self.n_blocks] as usize
     }
 
-    /// Where each block of list `i` begins, and where the last one ends.
+    /// Returns the start of each block of list `i`, and the end of the last one.
     #[inline]
     fn block_ends(&self, i: usize) -> &[u32] {
         &self.starts[i * self.n_blocks..=(i + 1) * self.n_blocks]
     }
 
-    /// Calls `visit` with the ids of list `i`, increasing, and their values.
+    /// Calls `visit` with each id of list `i`, in increasing order, and its values.
     #[inline]
     pub fn for_each<const M: usize>(&self, i: usize, visit: impl FnMut(u32, [f32; M])) {
         if self.bits == 8 {
@@ -233,19 +235,19 @@ impl PackedLists {
         }
     }
 
-    /// Number of values of list `i` that are not 0.
+    /// Returns the number of values of list `i` that are not 0.
     pub fn n_values(&self, i: usize) -> u32 {
         let Range { start, end } = self.range(i);
         let range = start * self.m..end * self.m;
         let n = match self.values(i).0 {
-            Values::Exact(values) => count_others(&values[range], [0.0]),
-            Values::Bits8(values) => count_others(&values[range], [0]),
-            Values::Bits16(values) => count_others(&values[range], [0]),
+            Values::Exact(values) => values[range].iter().filter(|&&[v]| v != 0.0).count(),
+            Values::Bits8(values) => values[range].iter().filter(|&&[v]| v != 0).count(),
+            Values::Bits16(values) => values[range].iter().filter(|&&[v]| v != 0).count(),
         };
         n as u32
     }
 
-    /// List `i`, to look ids up.
+    /// Returns a view of list `i` that finds ids.
     #[inline]
     pub fn lookup<const M: usize>(&self, i: usize) -> Lookup<'_, M> {
         let (values, scales) = self.values(i);
@@ -259,7 +261,7 @@ impl PackedLists {
         }
     }
 
-    /// The values of all lists, and what those of list `i` are multiplied by.
+    /// Returns the values of all lists, and the scales of list `i`.
     #[inline]
     fn values<const M: usize>(&self, i: usize) -> (Values<'_, M>, [f32; M]) {
         let scales = self.scales.get(i * M..(i + 1) * M);
@@ -274,15 +276,15 @@ impl PackedLists {
         (values, scales)
     }
 
-    /// Whether going through list `i` takes less time than looking up `n` ids in it.
+    /// Returns whether a scan of list `i` is faster than `n` lookups.
     pub fn is_scan_faster(&self, i: usize, n: usize) -> bool {
         let n_entries = self.range(i).len();
-        // In cycles, about.
+        // Both sides are estimates in cycles.
         let scan = 2 * n_entries + 12 * self.n_blocks;
         scan < n * (5 * (n_entries / self.n_blocks + 1).ilog2() as usize + 15)
     }
 
-    /// Fetches list `i`, of a long one the beginning.
+    /// Prefetches the beginning of list `i`.
     pub fn prefetch(&self, i: usize) {
         let Range { start, end } = self.range(i);
         let values = start * self.m..end * self.m;
@@ -292,12 +294,12 @@ impl PackedLists {
         prefetch_lines(self.exact.get(values));
     }
 
-    /// From a file: `n` lists of M values with ids below `end`.
+    /// Reads and checks `n` lists of `m` values per id, with ids below `end`.
     pub fn take(bundle: &mut Bundle, name: &str, n: usize, m: usize, end: usize) -> Result<Self> {
         let mut inner = bundle.unnest(name)?;
         let bits = inner.take_meta("bits")?;
         if ![8, 16].contains(&bits) {
-            return Err(inner.damaged("blocks have another size"));
+            return Err(inner.damaged(format_args!("\"bits\" must be 8 or 16, got {bits}")));
         }
         let mut lists = Self::empty(m, bits, end);
         lists.fill(&mut inner)?;
@@ -317,10 +319,10 @@ impl PackedLists {
         if is_sound {
             return Ok(lists);
         }
-        Err(inner.damaged("the lists differ in number or are out of range"))
+        Err(inner.damaged("its packed lists do not match or are out of range"))
     }
 
-    /// For a file.
+    /// Converts the lists for a file.
     pub fn to_bundle(&self) -> Bundle {
         let mut bundle = Bundle::new("lists");
         bundle.put_meta("bits", &self.bits);
@@ -332,8 +334,8 @@ impl PackedLists {
         self.bytes_of_ids.is_mapped() || self.halves_of_ids.is_mapped()
     }
 
-    /// Whether the values of each list, of one per entry, are from 0 to `most` of it. Lists that lie in
-    /// a file are not read for it.
+    /// Returns whether the values of each list `i`, one per id, are from 0 to `most(i)`. Mapped
+    /// lists are not checked, as that would read all of the file.
     pub fn are_at_most(&self, most: impl Fn(usize) -> f32) -> bool {
         let fits = |i: usize| {
             let (mut fits, range) = (true, 0.0..=most(i));
@@ -343,7 +345,7 @@ impl PackedLists {
         self.is_mapped() || (0..(self.starts.len() - 1) / self.n_blocks).all(fits)
     }
 
-    /// Whether ids increase and are below `end`.
+    /// Returns whether ids increase and are below `end`.
     fn has_sound_entries(&self, end: usize) -> bool {
         self.starts.windows(2).enumerate().all(|(at, ends)| {
             let high = ((at % self.n_blocks) << self.bits) as u32;
@@ -362,7 +364,7 @@ impl PackedLists {
     }
 }
 
-// The numbers of lists, values and ids follow from where they are used.
+// `take` gets the numbers of lists, values and ids from its caller.
 persist!(PackedLists {
     Flat starts;
     Flat bytes_of_ids;
@@ -373,16 +375,16 @@ persist!(PackedLists {
     Flat scales;
 });
 
-/// A list whose ids are looked up.
+/// A view of one list that finds ids.
 #[derive(Debug, Clone, Copy)]
 pub struct Lookup<'a, const M: usize> {
     bits: u32,
-    /// Where its blocks begin, and where the last one ends.
+    /// Start of each block, and the end of the last one.
     starts: &'a [u32],
-    /// Those of all lists; one is empty.
+    /// Ids of all lists; one array is empty.
     bytes_of_ids: &'a [u8],
     halves_of_ids: &'a [u16],
-    /// Those of all lists.
+    /// Values of all lists.
     values: Values<'a, M>,
     scales: [f32; M],
 }
@@ -400,7 +402,7 @@ fn scaled<const M: usize, V: Copy + Into<f32>>(values: &[V; M], scales: &[f32; M
 }
 
 impl<const M: usize> Lookup<'_, M> {
-    /// The values of `id`; 0 where it is not in the list.
+    /// Returns the values of `id`, or zeros if the list does not have it.
     #[inline]
     pub fn get(&self, id: u32) -> [f32; M] {
         let block = id as usize >> self.bits;
@@ -419,21 +421,16 @@ impl<const M: usize> Lookup<'_, M> {
     }
 }
 
-/// Fetches the first cache lines of a list, if there is one.
+/// Prefetches the first cache lines of a list, if there is one.
 fn prefetch_lines<T>(list: Option<&[T]>) {
-    /// Bytes of a cache line; lines that are asked for, after which the processor sees where
-    /// reading goes.
     const LINE_BYTES: usize = 64;
+    /// After these lines, the processor prefetches by itself.
     const MAX_LINES: usize = 8;
     let lines = list.unwrap_or_default().chunks(LINE_BYTES / size_of::<T>());
     lines.take(MAX_LINES).for_each(|line| prefetch(&line[0]));
 }
 
+/// Returns the number of blocks for ids below `end`.
 fn n_blocks(end: usize, bits: u32) -> usize {
     end.div_ceil(1 << bits).max(1)
-}
-
-/// How many of `values` differ from `zero`.
-fn count_others<T: Copy + PartialEq>(values: &[T], zero: T) -> usize {
-    values.iter().filter(|&&value| value != zero).count()
 }

@@ -1,9 +1,8 @@
-//! From a row as it came to the example a linear learner sees.
+//! Preparation of rows for linear learners: hashing, scaling and the constant feature.
 //!
-//! What a linear learner needs of its input was found by experiment (docs/experiments/shared.md):
-//! columns that are mostly non-zero must be centred and brought to unit
-//! deviation; rows that are mostly zeros must not be touched column by column
-//! but divided by their length. `Auto` looks at the share of non-zeros.
+//! By experiment (docs/experiments/shared.md), columns that are mostly non-zero must be centered
+//! and scaled to unit deviation, while rows of mostly zeros must be divided by their length.
+//! `Auto` decides by the share of non-zeros.
 
 use super::{RowBuffer, Rows};
 use crate::choices;
@@ -14,29 +13,28 @@ use crate::memory::can_alloc;
 use crate::simd::{dispatched, sum_of_squares};
 
 choices! {
-    /// How examples are scaled, as the user asks for it.
+    /// Scaling of examples.
     pub enum Scaling {
-        /// `Standard` where more than half of the values are non-zero, else `Row`.
+        /// `Standard` if more than half of the values are non-zero, else `Row`.
         Auto = "auto",
-        /// Values as they came.
+        /// No scaling.
         None = "none",
-        /// Each row divided by its Euclidean length.
+        /// Divides each row by its Euclidean length.
         Row = "row",
-        /// Each column centred and divided by its standard deviation.
+        /// Centers each column and divides it by its standard deviation.
         Standard = "standard",
-        /// ln(1 + x) of each value, of a negative one -ln(1 - x): counts grow too fast.
+        /// Replaces each value by ln(1 + x), negative values by -ln(1 - x): suits counts.
         Log = "log",
     }
 }
 
-/// Prepared values are taken for this where they are larger: their squares would be infinite, and
-/// sums of them not numbers.
+/// Maximum size of prepared values. Squares of larger values could overflow.
 pub const LARGEST_VALUE: f32 = 1e18;
 
-/// Share of non-zeros above which `Auto` standardises columns.
+/// Share of non-zeros above which `Auto` standardizes columns.
 const MIN_DENSE_SHARE: f64 = 0.5;
 
-/// Reads rows into examples: hashes columns, scales, appends the constant.
+/// Converts rows to examples: hashes columns, scales values and appends the constant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Preparation {
     n_features: usize,
@@ -46,11 +44,10 @@ pub struct Preparation {
 }
 
 impl Preparation {
-    /// Decides on the scaling from those of the first `rows` that count: rows of weight 0 are not
-    /// `present`.
+    /// Chooses the scaling by the rows `present` of the first `rows`.
     ///
-    /// `n_bits` hashes columns into 2^`n_bits`; it excludes standardising,
-    /// which would make every hashed row dense.
+    /// `n_bits` hashes columns to 2^`n_bits`. It excludes standardizing, which would make every
+    /// hashed row dense.
     pub fn new(
         scaling: Scaling,
         n_bits: Option<u32>,
@@ -58,7 +55,7 @@ impl Preparation {
         present: &[u32],
     ) -> Result<Self> {
         if n_bits.is_some() && scaling == Scaling::Standard {
-            let allowed = "\"auto\", \"row\", \"log\" or \"none\" where n_bits is given";
+            let allowed = "\"auto\", \"row\", \"log\" or \"none\" if n_bits is given";
             return Err(Error::parameter("scaling", "\"standard\"", allowed));
         }
         let scaling = match scaling {
@@ -74,26 +71,26 @@ impl Preparation {
             asked => asked,
         };
         let standard = scaling == Scaling::Standard;
-        if !can_alloc(bytes_needed(rows.n_cols(), n_bits, standard)) {
+        let n_cols = rows.n_cols();
+        if !can_alloc(bytes_needed(n_cols, n_bits, standard)) {
             return Err(match n_bits {
                 Some(bits) => {
                     Error::parameter("n_bits", bits, "smaller: there is no memory for it")
                 }
                 None => Error::data(format!(
-                    "X has {} features: there is no memory for as many; hash them (n_bits)",
-                    rows.n_cols()
+                    "X has {n_cols} features: there is no memory for them; hash them (n_bits)"
                 )),
             });
         }
         Ok(Self {
-            n_features: rows.n_cols(),
+            n_features: n_cols,
             n_bits,
             scaling,
-            moments: standard.then(|| Moments::new(rows.n_cols())),
+            moments: standard.then(|| Moments::new(n_cols)),
         })
     }
 
-    /// Stores it; means and deviations as arrays, as there may be very many columns.
+    /// Stores the preparation, with moments as arrays because there may be many columns.
     pub(crate) fn put(&self, bundle: &mut Bundle) {
         bundle.put_meta("n_features", &self.n_features);
         bundle.put_meta("n_bits", &self.n_bits);
@@ -105,7 +102,7 @@ impl Preparation {
         }
     }
 
-    /// Restores it, and checks that its parts fit together.
+    /// Restores and checks a preparation.
     pub(crate) fn take(bundle: &mut Bundle) -> Result<Self> {
         let mut preparation = Self {
             n_features: bundle.take_meta("n_features")?,
@@ -128,9 +125,8 @@ impl Preparation {
                 mean: f64::take(Some(n), "mean", bundle)?,
                 square: f64::take(Some(n), "square", bundle)?,
                 rate: vec![0.0; n],
-                dense: Vec::new(),
             };
-            // Values are in single precision: so are their means.
+            // Values have single precision, which bounds their means.
             let is_mean = |mean: &f64| mean.abs() <= 2.0 * f64::from(f32::MAX);
             let is_sound = is_count(&moments.n)
                 && moments.mean.iter().all(is_mean)
@@ -144,17 +140,17 @@ impl Preparation {
         Ok(preparation)
     }
 
-    /// Number of columns of the rows it was made for.
+    /// Number of columns of the rows.
     pub fn n_features(&self) -> usize {
         self.n_features
     }
 
-    /// Number of columns of an example, the constant among them.
+    /// Number of columns of an example, including the constant.
     pub fn width(&self) -> usize {
         self.n_bits.map_or(self.n_features, |bits| 1 << bits) + 1
     }
 
-    /// An error where X has not the columns it was made for. Hashed, any will do.
+    /// Returns an error if `rows` have another number of columns, unless columns are hashed.
     pub fn check_columns(&self, rows: &Rows<'_>) -> Result<()> {
         match self.n_bits {
             Some(_) => Ok(()),
@@ -162,13 +158,12 @@ impl Preparation {
         }
     }
 
-    /// The scaling decided on; never `Auto`.
+    /// Returns the chosen scaling, which is never `Auto`.
     pub fn scaling(&self) -> Scaling {
         self.scaling
     }
 
-    /// Learns means and deviations from the rows `which` at once, if they are
-    /// used. Stopped half way they are of no use.
+    /// Computes means and deviations of the rows `which`, if columns are standardized.
     pub fn observe_all(&mut self, rows: &Rows<'_>, which: &[u32], control: &Control) -> Result<()> {
         if let Some(moments) = &mut self.moments {
             let mut row = RowBuffer::default();
@@ -176,7 +171,7 @@ impl Preparation {
                 control.check()?;
                 for &i in chunk {
                     rows.read(i as usize, &mut row);
-                    moments.add(&row);
+                    moments.add(&mut row);
                 }
             }
             moments.refresh();
@@ -184,16 +179,8 @@ impl Preparation {
         Ok(())
     }
 
-    /// Takes one row of a stream into the running means and deviations.
-    pub fn observe(&mut self, rows: &Rows<'_>, i: usize, scratch: &mut RowBuffer) {
-        if let Some(moments) = &mut self.moments {
-            rows.read(i, scratch);
-            moments.add(scratch);
-            moments.refresh();
-        }
-    }
-
-    /// [`observe`](Self::observe) and [`read`](Self::read) at once.
+    /// Replaces `example` by row `i` of a stream, prepared with means and deviations that include
+    /// this row.
     pub fn observe_and_read(&mut self, rows: &Rows<'_>, i: usize, example: &mut RowBuffer) {
         rows.read(i, example);
         if let Some(moments) = &mut self.moments {
@@ -203,7 +190,7 @@ impl Preparation {
         self.prepare(example);
     }
 
-    /// Replaces `example` by row `i`, scaled, the constant 1 last.
+    /// Replaces `example` by row `i`, prepared.
     pub fn read(&self, rows: &Rows<'_>, i: usize, example: &mut RowBuffer) {
         rows.read(i, example);
         self.prepare(example);
@@ -216,7 +203,10 @@ impl Preparation {
             }
         }
         match (&self.moments, self.scaling) {
-            (Some(moments), _) => moments.standardise(example),
+            (Some(moments), _) => {
+                fill_gaps(example, self.n_features);
+                standardize(&mut example.values, &moments.mean, &moments.rate);
+            }
             (None, Scaling::Row) => to_length_one(&mut example.values),
             (None, Scaling::Log) => {
                 let logs = example.values.iter_mut();
@@ -232,7 +222,7 @@ impl Preparation {
     }
 }
 
-/// What a learner at least needs for its columns: a few numbers for each.
+/// Returns a lower bound of the bytes that a learner needs for its columns.
 fn bytes_needed(n_features: usize, n_bits: Option<u32>, standard: bool) -> Option<usize> {
     let columns = n_bits.map_or(n_features, |bits| 1 << bits);
     let each = if standard {
@@ -243,12 +233,12 @@ fn bytes_needed(n_features: usize, n_bits: Option<u32>, standard: bool) -> Optio
     columns.checked_mul(each)
 }
 
-/// Divides a row by its length; one without values stays as it is.
+/// Divides a row by its length; a row without values stays empty.
 fn to_length_one(values: &mut [f32]) {
     let is_usable = |square: f32| square > f32::MIN_POSITIVE && square.is_finite();
     let mut square = sum_of_squares(values);
     if !is_usable(square) {
-        // Squares that vanish or are infinite: the largest value becomes 1 first.
+        // The squares underflow or overflow, so the largest value is scaled to 1 first.
         let largest = values.iter().fold(0.0f32, |most, v| most.max(v.abs()));
         if largest > 0.0 {
             values.iter_mut().for_each(|v| *v /= largest);
@@ -261,23 +251,20 @@ fn to_length_one(values: &mut [f32]) {
     }
 }
 
-/// Multiplicative hashing: the upper bits of a product with 2^32 / golden ratio.
-/// Values that share a column are not added up beforehand: a linear learner
-/// does that itself.
+/// Hashes a column by multiplication: the upper bits of a product with 2^32 / golden ratio. Values
+/// that share a column stay separate, because products with weights add them.
 fn hash(column: u32, bits: u32) -> u32 {
     column.wrapping_mul(0x9E37_79B1) >> (32 - bits)
 }
 
-/// Running mean and squared deviation of each column (Welford), zeros included.
+/// Running mean and squared deviation of each column (Welford), including zeros.
 #[derive(Debug, Clone, PartialEq)]
 struct Moments {
     n: f64,
     mean: Vec<f64>,
     square: Vec<f64>,
-    /// 1/deviation, or 0 for a column that never changed.
+    /// 1/deviation, or 0 for a constant column.
     rate: Vec<f64>,
-    /// The row at hand, zeros included.
-    dense: Vec<f64>,
 }
 
 impl Moments {
@@ -287,43 +274,27 @@ impl Moments {
             mean: vec![0.0; n_features],
             square: vec![0.0; n_features],
             rate: vec![0.0; n_features],
-            dense: Vec::new(),
         }
     }
 
-    fn add(&mut self, row: &RowBuffer) {
-        self.dense.clear();
-        if row.columns.len() == self.mean.len() {
-            self.dense.extend(row.values.iter().map(|&x| f64::from(x)));
-        } else {
-            self.dense.resize(self.mean.len(), 0.0);
-            for (&column, &value) in row.columns.iter().zip(&row.values) {
-                self.dense[column as usize] = f64::from(value);
-            }
-        }
+    /// Adds a row, which gets a value in every column.
+    fn add(&mut self, row: &mut RowBuffer) {
+        fill_gaps(row, self.mean.len());
         self.n += 1.0;
-        follow(
-            &self.dense,
-            self.n.recip(),
-            &mut self.mean,
-            &mut self.square,
-        );
+        let share = self.n.recip();
+        follow(&row.values, share, &mut self.mean, &mut self.square);
     }
 
     fn refresh(&mut self) {
         rates(&self.square, self.n, &mut self.rate);
     }
-
-    fn standardise(&self, example: &mut RowBuffer) {
-        fill_gaps(example, self.mean.len());
-        standardise(&mut example.values, &self.mean, &self.rate);
-    }
 }
 
 dispatched! {
-    /// Takes the values `x` into means and squared deviations, of which they are this `share`.
-    fn follow(x: &[f64], share: f64, means: &mut [f64], squares: &mut [f64]) {
+    /// Adds the values `x`, with the weight `share`, to means and squared deviations.
+    fn follow(x: &[f32], share: f64, means: &mut [f64], squares: &mut [f64]) {
         for ((mean, square), &x) in means.iter_mut().zip(squares).zip(x) {
+            let x = f64::from(x);
             let before = x - *mean;
             *mean += before * share;
             *square += before * (x - *mean);
@@ -332,7 +303,7 @@ dispatched! {
 }
 
 dispatched! {
-    /// 1/deviation of squared deviations of `n` values, 0 where it is 0.
+    /// Computes 1/deviation from the squared deviations of `n` values; 0 if the deviation is 0.
     fn rates(squares: &[f64], n: f64, rates: &mut [f64]) {
         for (rate, &square) in rates.iter_mut().zip(squares) {
             let deviation = (square / n).sqrt();
@@ -343,7 +314,7 @@ dispatched! {
 }
 
 dispatched! {
-    fn standardise(values: &mut [f32], means: &[f64], rates: &[f64]) {
+    fn standardize(values: &mut [f32], means: &[f64], rates: &[f64]) {
         let most = f64::from(LARGEST_VALUE);
         for (value, (mean, rate)) in values.iter_mut().zip(means.iter().zip(rates)) {
             let standard = (f64::from(*value) - mean) * rate;
@@ -352,14 +323,14 @@ dispatched! {
     }
 }
 
-/// Gives a row a value in each of its `n` columns, 0 where it had none.
+/// Adds zeros to a row, so that it has a value in each of `n` columns.
 fn fill_gaps(row: &mut RowBuffer, n: usize) {
     let mut given = row.columns.len();
     if given == n {
         return;
     }
     row.values.resize(n, 0.0);
-    // From the last on, so that no value is overwritten before it has moved.
+    // Backwards, so that no value is overwritten before it has moved.
     for column in (0..n).rev() {
         let is_given = given > 0 && row.columns[given - 1] as usize == column;
         given -= usize::from(is_given);
@@ -375,7 +346,7 @@ mod tests {
     use crate::data::{Indices, Values};
 
     #[test]
-    fn rows_of_any_size_get_length_one() {
+    fn rows_of_any_magnitude_get_length_one() {
         for size in [1e-44f32, 1e-30, 1.0, 1e30, 1e38] {
             let mut values = [3.0 * size, 0.0, -3.0 * size];
             to_length_one(&mut values);
@@ -390,26 +361,28 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_a_stream_are_read_by_what_is_known_with_them() {
+    fn moments_of_a_stream_include_the_row_that_is_read() {
         let starts = [0, 3, 4, 4, 7, 9];
         let columns = [0, 1, 2, 1, 0, 1, 2, 0, 2];
         let values = [1.0f32, -2.0, 4.0, 3.0, 0.5, 2.0, 8.0, -1.0, 6.0];
         let (starts, columns) = (Indices::I64(&starts), Indices::I32(&columns));
         let rows = Rows::csr(starts, columns, Values::F32(&values), 3, false).unwrap();
+        let all: Vec<u32> = (0..5).collect();
         for scaling in [Scaling::Standard, Scaling::Row] {
-            let mut at_once = Preparation::new(scaling, None, &rows, &[]).unwrap();
-            let mut in_turn = at_once.clone();
+            let unused = Preparation::new(scaling, None, &rows, &[]).unwrap();
+            let mut stream = unused.clone();
             let (mut found, mut expected) = (RowBuffer::default(), RowBuffer::default());
             for i in 0..rows.n_rows() {
-                at_once.observe_and_read(&rows, i, &mut found);
-                in_turn.observe(&rows, i, &mut expected);
-                in_turn.read(&rows, i, &mut expected);
+                stream.observe_and_read(&rows, i, &mut found);
+                let mut so_far = unused.clone();
+                let control = Control::new(0);
+                so_far.observe_all(&rows, &all[..=i], &control).unwrap();
+                so_far.read(&rows, i, &mut expected);
                 assert_eq!(found.columns, expected.columns);
                 assert_eq!(found.values, expected.values);
             }
-            assert_eq!(at_once, in_turn);
-            if let Some(moments) = &at_once.moments {
-                // Of 1, 0, 0, 0.5 and -1.
+            if let Some(moments) = &stream.moments {
+                // The values are 1, 0, 0, 0.5 and -1.
                 assert!((moments.mean[0] - 0.1).abs() < 1e-12);
                 assert!((moments.square[0] - 2.2).abs() < 1e-12);
             }
@@ -417,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_of_a_row_become_zeros() {
+    fn gaps_become_zeros() {
         for columns in [&[][..], &[0], &[4], &[1, 2], &[0, 3, 4], &[0, 1, 2, 3, 4]] {
             let mut row = RowBuffer {
                 columns: columns.to_vec(),

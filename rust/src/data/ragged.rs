@@ -1,5 +1,4 @@
-//! Lists of different lengths, end to end in one array: sparse rows, the labels of
-//! each node of a tree.
+//! Lists of different lengths in one array: sparse rows, label sets, the labels of a tree's nodes.
 
 use std::ops::Range;
 
@@ -7,11 +6,11 @@ use crate::error::{Error, Result};
 use crate::file::{put_lengths, take_lengths, Bundle, Flat, Persist, Record};
 use crate::persist;
 
-/// Lists of different lengths, end to end. The entries of one that was read from a mapped file
-/// stay there if they are of one of its element types.
+/// Lists of different lengths, stored one after the other. Entries from a mapped file stay there if
+/// their type is an element type of files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ragged<T: 'static> {
-    /// Where each list begins, and where the last one ends.
+    /// Start of each list, and the end of the last one.
     starts: Vec<usize>,
     entries: Flat<T>,
 }
@@ -23,7 +22,7 @@ impl<T: Clone> Default for Ragged<T> {
 }
 
 impl<T: Clone> Ragged<T> {
-    /// No lists yet, and memory for `n` of them with `n_entries` together.
+    /// Creates an empty value with memory for `n` lists of `n_entries` entries in total.
     pub fn with_capacity(n: usize, n_entries: usize) -> Self {
         let mut starts = Vec::with_capacity(n + 1);
         starts.push(0);
@@ -45,19 +44,19 @@ impl<T: Clone> Ragged<T> {
         self.entries.to_mut().clear();
     }
 
-    /// Makes memory for `n` further lists with `n_entries` together, and no more than that.
+    /// Reserves memory for exactly `n` more lists of `n_entries` entries in total.
     pub fn reserve(&mut self, n: usize, n_entries: usize) {
         self.starts.reserve_exact(n);
         self.entries.to_mut().reserve_exact(n_entries);
     }
 
-    /// Where list `i` lies among all entries.
+    /// Returns the range of list `i` in all entries.
     #[inline]
     pub fn range(&self, i: usize) -> Range<usize> {
         self.starts[i]..self.starts[i + 1]
     }
 
-    /// List `i`.
+    /// Returns list `i`.
     #[inline]
     pub fn get(&self, i: usize) -> &[T] {
         &self.entries[self.range(i)]
@@ -68,28 +67,23 @@ impl<T: Clone> Ragged<T> {
         self.starts.len() - 1
     }
 
-    /// Whether there is no list.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Where each list begins, and where the last one ends.
+    /// Returns the start of each list, and the end of the last one.
     pub fn starts(&self) -> &[usize] {
         &self.starts
     }
 
-    /// The length of each list.
+    /// Returns the length of each list.
     pub fn lengths(&self) -> impl Iterator<Item = usize> + '_ {
         self.starts.windows(2).map(|pair| pair[1] - pair[0])
     }
 
-    /// The entries of all lists, end to end.
+    /// Returns the entries of all lists.
     pub fn entries(&self) -> &Flat<T> {
         &self.entries
     }
 
-    /// The same entries in `n` other lists: `place(i, entry)` says to which one an entry of
-    /// list `i` goes, and as what. A list has them in the order in which they are here.
+    /// Distributes the entries to `n` new lists, as in a transpose: `place(i, entry)` returns the new
+    /// list of an entry of list `i`, and its new value. The order of entries is kept.
     pub fn regroup<U: Clone + Default>(
         &self,
         n: usize,
@@ -102,7 +96,7 @@ impl<T: Clone> Ragged<T> {
                 entries.map(move |entry| (i, entry))
             })
         };
-        // First how long each list is, shifted by one; then where the next entry goes.
+        // Shifted by two: lengths at first, then starts, which advance to ends as entries are placed.
         let mut starts: Vec<usize> = vec![0; n + 2];
         for (i, entry) in placed() {
             starts[place(i, entry).0 as usize + 2] += 1;
@@ -145,7 +139,7 @@ impl<R: Record + Clone> Persist for Ragged<R> {
     }
 }
 
-/// Sparse rows that are owned, end to end.
+/// Owned sparse rows, stored one after the other.
 #[derive(Debug, Clone, Default)]
 pub struct RaggedRows {
     columns: Ragged<u32>,
@@ -153,15 +147,7 @@ pub struct RaggedRows {
 }
 
 impl RaggedRows {
-    /// No rows yet, and memory for `n` of them with `n_values` together.
-    pub fn with_capacity(n: usize, n_values: usize) -> Self {
-        Self {
-            columns: Ragged::with_capacity(n, n_values),
-            values: Vec::with_capacity(n_values),
-        }
-    }
-
-    /// Appends a row: one column for each of `values`.
+    /// Appends a row with one column for each of `values`.
     pub fn push(&mut self, columns: impl IntoIterator<Item = u32>, values: &[f32]) {
         self.columns.push(columns);
         self.values.extend_from_slice(values);
@@ -174,13 +160,13 @@ impl RaggedRows {
         self.values.clear();
     }
 
-    /// Makes memory for `n` further rows with `n_values` together, and no more than that.
+    /// Reserves memory for exactly `n` more rows of `n_values` values in total.
     pub fn reserve(&mut self, n: usize, n_values: usize) {
         self.columns.reserve(n, n_values);
         self.values.reserve_exact(n_values);
     }
 
-    /// Columns and values of row `i`.
+    /// Returns columns and values of row `i`.
     #[inline]
     pub fn row(&self, i: usize) -> (&[u32], &[f32]) {
         let range = self.columns.range(i);
@@ -192,7 +178,7 @@ impl RaggedRows {
         self.columns.len()
     }
 
-    /// Whether there is no row.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -202,20 +188,23 @@ impl RaggedRows {
         self.values.len()
     }
 
-    fn has_a_value_each(&self) -> Result<()> {
+    /// Returns an error if restored columns and values do not match.
+    fn check_lengths(&self) -> Result<()> {
         if self.columns.entries().len() == self.values.len() {
             return Ok(());
         }
-        Err(Error::data("columns and values of rows differ in number"))
+        Err(Error::data(
+            "rows have another number of columns than values",
+        ))
     }
 }
 
 persist!(RaggedRows {
     Nest columns;
     Columns values;
-} check has_a_value_each);
+} check check_lengths);
 
-/// The values of one row after the other by column.
+/// A sparse row as a dense array, which is reused for one row after the other.
 #[derive(Debug, Default)]
 pub struct SpreadRow {
     by_column: Vec<f32>,
@@ -223,8 +212,8 @@ pub struct SpreadRow {
 }
 
 impl SpreadRow {
-    /// Makes a row of columns below `width` the current one. Values of equal columns, which were
-    /// hashed to one, are added.
+    /// Replaces the row by one whose columns are below `width`. Values of equal columns, which stem
+    /// from hashing, are added.
     pub fn replace(&mut self, (columns, values): (&[u32], &[f32]), width: usize) {
         for column in self.columns.drain(..) {
             self.by_column[column as usize] = 0.0;
@@ -236,12 +225,12 @@ impl SpreadRow {
         }
     }
 
-    /// In the order of the row.
+    /// Returns the columns in the order of the row.
     pub fn columns(&self) -> &[u32] {
         &self.columns
     }
 
-    /// Zero where the row has nothing.
+    /// Returns the value of each column, 0 if the row has none.
     pub fn by_column(&self) -> &[f32] {
         &self.by_column
     }
@@ -252,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_keep_their_ends() {
+    fn lists_are_stored_and_restored() {
         let mut lists = Ragged::default();
         for list in [vec![3u32, 1], vec![], vec![4]] {
             lists.push(list);
@@ -276,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_regrouped_in_their_order() {
+    fn regrouping_keeps_the_order() {
         let mut lists = Ragged::default();
         for list in [vec![3u32, 1], vec![], vec![1, 0]] {
             lists.push(list);

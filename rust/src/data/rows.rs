@@ -1,15 +1,15 @@
-//! A view of examples over memory that somebody else owns, checked once.
+//! A borrowed and checked view of the rows of a matrix.
 
 use std::ops::Range;
 
 use super::arrays::{check_structure, Indices, Values};
 use crate::error::{Error, Result};
 
-/// Examples in rows, features in columns: CSR or dense, borrowed and checked.
+/// A borrowed CSR or dense matrix with examples in rows and features in columns.
 ///
-/// Checked means: row starts increase and stay within the arrays, column
-/// indices are strictly increasing within a row and below `n_cols`, all
-/// values are finite, or NaN where values may be missing.
+/// Guarantees: row starts do not decrease and stay within the arrays; column indices are strictly
+/// increasing within a row and below `n_cols`; all values are finite, or NaN if values may be
+/// missing.
 #[derive(Debug, Clone, Copy)]
 pub struct Rows<'a> {
     form: Form<'a>,
@@ -28,7 +28,7 @@ enum Form<'a> {
     Dense(Values<'a>),
 }
 
-/// One row as it was read: the columns and values of its non-zeros.
+/// The non-zeros of one row.
 #[derive(Debug, Default, Clone)]
 pub struct RowBuffer {
     /// Column of each non-zero, increasing.
@@ -38,8 +38,8 @@ pub struct RowBuffer {
 }
 
 impl<'a> Rows<'a> {
-    /// Checks a CSR matrix: `starts` has one entry more than there are rows. What is not stored is
-    /// 0, and NaN where values may be missing is a missing value.
+    /// Checks a CSR matrix. `starts` has one entry more than there are rows. Values that are not
+    /// stored are 0; NaN is a missing value, if values may be missing.
     pub fn csr(
         starts: Indices<'a>,
         columns: Indices<'a>,
@@ -74,7 +74,7 @@ impl<'a> Rows<'a> {
         })
     }
 
-    /// Checks a dense matrix in row-major order, in which values may be missing: NaN.
+    /// Checks a dense matrix in row-major order. NaN is a missing value, if values may be missing.
     pub fn dense(
         values: Values<'a>,
         n_rows: usize,
@@ -84,7 +84,7 @@ impl<'a> Rows<'a> {
         check_width(n_cols)?;
         if n_rows.checked_mul(n_cols) != Some(values.len()) {
             return Err(Error::data(format!(
-                "a dense matrix of {n_rows} x {n_cols} does not have {} values",
+                "a dense matrix of {n_rows} x {n_cols} cannot have {} values",
                 values.len()
             )));
         }
@@ -97,7 +97,8 @@ impl<'a> Rows<'a> {
         rows.check_values(values, |at| (at / n_cols, at % n_cols))
     }
 
-    /// The rows, or an error where a value cannot be used; `place` gives its row and column.
+    /// Returns the rows, or an error if a value cannot be used. `place` returns row and column of a
+    /// value.
     fn check_values(
         self,
         values: Values<'_>,
@@ -124,7 +125,7 @@ impl<'a> Rows<'a> {
         )))
     }
 
-    /// Whether NaN is among what may be read, for a missing value.
+    /// Returns whether NaN may occur, as a missing value.
     pub fn may_miss_values(&self) -> bool {
         self.may_miss_values
     }
@@ -139,33 +140,32 @@ impl<'a> Rows<'a> {
         self.n_cols
     }
 
-    /// An error where these have not the columns that a model learned from.
+    /// Returns an error if the number of columns differs from that of a model.
     pub(crate) fn check_n_cols(&self, n_features: usize) -> Result<()> {
         if self.n_cols == n_features {
             return Ok(());
         }
         Err(Error::data(format!(
-            "X has {} features, but the model learned from {n_features}",
+            "X has {} features, but the model was trained with {n_features}",
             self.n_cols
         )))
     }
 
-    /// Number of values held, zeros among them: the cheapest measure of the work
-    /// that the rows are.
+    /// Number of stored values, including zeros: a cheap measure of the work.
     pub fn n_values(&self) -> usize {
         match self.form {
             Form::Csr { values, .. } | Form::Dense(values) => values.len(),
         }
     }
 
-    /// Number of non-zero values of the rows `which` (explicit zeros do not count).
+    /// Returns the number of non-zero values in the rows `which`, without explicit zeros.
     pub fn non_zeros(&self, which: &[u32]) -> usize {
         let (Form::Csr { values, .. } | Form::Dense(values)) = self.form;
         let spans = which.iter().map(|&row| self.span(row as usize));
         spans.map(|span| values.non_zeros(span)).sum()
     }
 
-    /// Where the values of `row` lie.
+    /// Returns the range of the values of `row`.
     fn span(&self, row: usize) -> Range<usize> {
         match self.form {
             Form::Dense(_) => row * self.n_cols..(row + 1) * self.n_cols,
@@ -173,8 +173,8 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Replaces `into` by the non-zeros of `row`. A dense row and a sparse row
-    /// of the same numbers read the same, so a learner cannot tell them apart.
+    /// Replaces `into` by the non-zeros of `row`, which are the same for a dense and a sparse row of
+    /// the same numbers.
     pub fn read(&self, row: usize, into: &mut RowBuffer) {
         into.columns.clear();
         into.values.clear();
@@ -196,9 +196,10 @@ impl<'a> Rows<'a> {
 }
 
 impl RowBuffer {
+    /// Removes zeros.
     fn drop_zeros(&mut self) {
         let Self { columns, values } = self;
-        // Looking first vectorises, and stored zeros are rare in sparse rows.
+        // This first check vectorizes, and stored zeros are rare in sparse rows.
         if !values
             .iter()
             .fold(false, |any, &value| any | (value == 0.0))
@@ -216,11 +217,11 @@ impl RowBuffer {
     }
 }
 
-/// Feature numbers are `u32`, and one is kept free for the constant feature.
+/// Returns an error if column numbers, including the constant feature, do not fit `u32`.
 fn check_width(n_cols: usize) -> Result<()> {
     if n_cols >= u32::MAX as usize {
         return Err(Error::data(format!(
-            "{n_cols} features: at most {} are possible; hash them (n_bits)",
+            "X must have at most {} features, got {n_cols}; hash them (n_bits)",
             u32::MAX - 1
         )));
     }
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_the_same_from_dense_and_sparse() {
+    fn dense_and_sparse_rows_are_read_alike() {
         let dense = Rows::dense(
             Values::F64(&[0.0, 1.5, 0.0, -2.0, 0.0, 0.0, 0.0, 0.0]),
             2,
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_broken_and_says_where() {
+    fn errors_name_the_place() {
         type Case = (&'static [i32], &'static [i32], &'static [f32], &'static str);
         let cases: [Case; 7] = [
             (&[], &[], &[], "indptr is empty"),
@@ -270,7 +271,7 @@ mod tests {
                 &[0, 2, 1],
                 &[0, 1],
                 &[1.0, 1.0],
-                "row 1: indptr falls from 2 to 1",
+                "row 1: indptr decreases from 2 to 1",
             ),
             (&[0, 1], &[0, 1], &[1.0, 1.0], "indptr ends at 1"),
             (

@@ -30,6 +30,7 @@ pub struct Learned<'a> {
 
 /// Working memory of predictions by one model. Some of it is as long as there are labels or columns,
 /// which would take longer to allocate than a row takes to predict.
+#[derive(Debug)]
 pub struct PredictionMemory {
     block: RaggedRows,
     buffer: RowBuffer,

@@ -13,6 +13,7 @@ use crate::model::{keep_best, TopK};
 use crate::simd::dispatched;
 
 /// The labels of one row that have a score above 0, and their scores.
+#[derive(Debug)]
 pub struct LabelScores {
     scores: Vec<f32>,
     /// The labels that have a score; not kept where there are so few labels that

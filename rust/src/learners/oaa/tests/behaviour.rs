@@ -148,7 +148,10 @@ fn refused_input_changes_nothing_and_a_stop_keeps_the_model() {
         .predict_topk(&Query::new(&narrow.rows(), 1, &control()), 1)
         .unwrap_err()
         .to_string();
-    assert_eq!(message, "X has 20 features, but the model learned from 24");
+    assert_eq!(
+        message,
+        "X has 20 features, but the model was trained with 24"
+    );
     assert_eq!(before, oaa.to_bytes().unwrap());
 
     let stopped = control();
