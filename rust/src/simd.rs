@@ -47,6 +47,18 @@ macro_rules! dispatched {
 }
 pub(crate) use dispatched;
 
+/// Returns the position of the first value that is `bad`. There is no early exit within a chunk, so
+/// that the test vectorizes.
+pub(crate) fn first_where<T: Copy>(slice: &[T], bad: impl Fn(T) -> bool) -> Option<usize> {
+    const CHUNK: usize = 64;
+    for (c, chunk) in slice.chunks(CHUNK).enumerate() {
+        if chunk.iter().fold(false, |any, &v| any | bad(v)) {
+            return chunk.iter().position(|&v| bad(v)).map(|at| c * CHUNK + at);
+        }
+    }
+    None
+}
+
 /// Prefetches the cache line of `place`. The nodes of a path are far apart in memory, and most of a
 /// tree's time is waiting for them.
 #[inline]
@@ -102,30 +114,6 @@ fn fold_sums([mut lanes, second, third, fourth]: [[f32; LANES]; 4]) -> [f32; LAN
     lanes
 }
 
-/// Calls `lane(a, b, first, second)` for each pair of entries of two slices of equal length, where
-/// `first` and `second` are lanes of two sums. The remainder goes to the first lanes. Returns the
-/// two sums.
-#[inline(always)]
-#[allow(clippy::inline_always)]
-fn laned(
-    a: &[f32],
-    b: &mut [f32],
-    mut lane: impl FnMut(f32, &mut f32, &mut f32, &mut f32),
-) -> (f32, f32) {
-    let (mut first, mut second) = ([0.0f32; LANES], [0.0f32; LANES]);
-    let (a, a_rest) = a.as_chunks::<LANES>();
-    let (b, b_rest) = b.as_chunks_mut::<LANES>();
-    for (a, b) in a.iter().zip(b) {
-        for i in 0..LANES {
-            lane(a[i], &mut b[i], &mut first[i], &mut second[i]);
-        }
-    }
-    for (i, (a, b)) in a_rest.iter().zip(b_rest).enumerate() {
-        lane(*a, b, &mut first[i], &mut second[i]);
-    }
-    (fold(first), fold(second))
-}
-
 dispatched! {
     /// Returns the sum of squares.
     pub(crate) fn sum_of_squares(x: &[f32]) -> f32 {
@@ -144,28 +132,33 @@ dispatched! {
 }
 
 dispatched! {
-    /// Replaces each sum of squares by x divided by its square root, or 0 if it is 0. Returns the
-    /// sums of result * x and of x^2 / square.
-    pub(crate) fn over_root(x: &[f32], squares: &mut [f32]) -> (f32, f32) {
-        laned(x, squares, |x, square, norm, dimension| {
-            let step = if *square > 0.0 { x / square.sqrt() } else { 0.0 };
-            *norm += step * x;
-            *dimension += step * step;
-            *square = step;
-        })
-    }
-}
-
-dispatched! {
-    /// Like [`over_root`], but divides by the fourth root.
-    pub(crate) fn over_fourth_root(x: &[f32], squares: &mut [f32]) -> (f32, f32) {
-        laned(x, squares, |x, square, norm, dimension| {
+    /// Replaces each sum of squares by x divided by its root of degree `ROOT`, 2 or 4, or by 0 if the
+    /// sum is 0. Returns the sums of result * x and of x^2 / square.
+    pub(crate) fn over_root[ROOT](x: &[f32], squares: &mut [f32]) -> (f32, f32) {
+        let (mut norms, mut dimensions) = ([0.0f32; LANES], [0.0f32; LANES]);
+        let mut divide = |lane: usize, x: f32, square: &mut f32| {
             let positive = *square > 0.0;
-            let step = if positive { x / square.sqrt().sqrt() } else { 0.0 };
-            *norm += step * x;
-            *dimension += if positive { x * x / *square } else { 0.0 };
+            let root = if ROOT == 4 { square.sqrt().sqrt() } else { square.sqrt() };
+            let step = if positive { x / root } else { 0.0 };
+            norms[lane] += step * x;
+            dimensions[lane] += match ROOT {
+                4 if positive => x * x / *square,
+                4 => 0.0,
+                _ => step * step,
+            };
             *square = step;
-        })
+        };
+        let (x, x_rest) = x.as_chunks::<LANES>();
+        let (squares, squares_rest) = squares.as_chunks_mut::<LANES>();
+        for (x, squares) in x.iter().zip(squares) {
+            for lane in 0..LANES {
+                divide(lane, x[lane], &mut squares[lane]);
+            }
+        }
+        for (lane, (x, square)) in x_rest.iter().zip(squares_rest).enumerate() {
+            divide(lane, *x, square);
+        }
+        (fold(norms), fold(dimensions))
     }
 }
 
@@ -272,8 +265,11 @@ mod tests {
             let x: Vec<f32> = (0..n).map(|i| i as f32 / 8.0 - 1.0).collect();
             let squares: Vec<f32> = (0..n).map(|i| (i % 5) as f32 * 0.7).collect();
             for (power, kernel) in [
-                (0.5f32, over_root as fn(&[f32], &mut [f32]) -> (f32, f32)),
-                (0.25, over_fourth_root),
+                (
+                    0.5f32,
+                    over_root::<2> as fn(&[f32], &mut [f32]) -> (f32, f32),
+                ),
+                (0.25, over_root::<4>),
             ] {
                 let mut step = squares.clone();
                 let (norm, dimension) = kernel(&x, &mut step);
@@ -332,7 +328,7 @@ mod tests {
             let (x, whole) = (floats(n, 4), n / LANES * LANES);
             let (mut sums, mut roots) = (weights[..n].to_vec(), Vec::new());
             axpy(0.7, &x, &mut sums);
-            for kernel in [over_root, over_fourth_root] {
+            for kernel in [over_root::<2>, over_root::<4>] {
                 let mut squares: Vec<f32> = floats(n, 5).iter().map(|x| x.max(0.0)).collect();
                 let (norm, dimension) = kernel(&x, &mut squares);
                 squares.extend([norm, dimension]);

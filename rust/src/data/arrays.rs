@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
+use crate::simd::first_where;
 
 /// Borrowed indices of 32 or 64 bits; scipy uses both, depending on the size of a matrix.
 #[derive(Debug, Clone, Copy)]
@@ -101,18 +102,6 @@ impl Values<'_> {
     }
 }
 
-/// Returns the position of the first `bad` value.
-fn first_where<T: Copy>(slice: &[T], bad: impl Fn(T) -> bool) -> Option<usize> {
-    const CHUNK: usize = 64;
-    for (c, chunk) in slice.chunks(CHUNK).enumerate() {
-        // There is no early exit within a chunk, so that the test vectorizes.
-        if chunk.iter().fold(false, |any, &v| any | bad(v)) {
-            return chunk.iter().position(|&v| bad(v)).map(|at| c * CHUNK + at);
-        }
-    }
-    None
-}
-
 /// Checks the row starts of a CSR matrix, and that its indices increase within a row and are below
 /// `bound`. `what` names the indices in messages.
 pub(crate) fn check_structure(
@@ -121,31 +110,20 @@ pub(crate) fn check_structure(
     bound: usize,
     what: &str,
 ) -> Result<()> {
-    if starts.len() == 0 {
-        return Err(Error::data(
-            "indptr is empty; it must have one entry more than there are rows",
-        ));
-    }
-    if starts.raw(0) != 0 {
-        return Err(Error::data(format!(
-            "indptr must start at 0, got {}",
-            starts.raw(0)
-        )));
-    }
-    for row in 0..starts.len() - 1 {
-        if starts.raw(row + 1) < starts.raw(row) {
-            return Err(Error::data(format!(
-                "row {row}: indptr decreases from {} to {}",
-                starts.raw(row),
-                starts.raw(row + 1)
-            )));
+    let n_rows = starts.len().checked_sub(1).ok_or_else(|| {
+        Error::data("indptr is empty; it must have one entry more than there are rows")
+    })?;
+    for row in 0..n_rows {
+        let (start, end) = (starts.raw(row), starts.raw(row + 1));
+        if end < start {
+            let what = format!("row {row}: indptr decreases from {start} to {end}");
+            return Err(Error::data(what));
         }
     }
-    let end = starts.raw(starts.len() - 1);
-    if end as usize != indices.len() {
+    let (start, end, n) = (starts.raw(0), starts.raw(n_rows), indices.len());
+    if (start, end) != (0, n as i64) {
         return Err(Error::data(format!(
-            "indptr ends at {end}, but there are {} indices",
-            indices.len()
+            "indptr must go from 0 to {n}, the number of indices, got {start} to {end}"
         )));
     }
     match indices {

@@ -31,11 +31,6 @@ impl<'a> Labels<'a> {
         self.labels
     }
 
-    /// Number of rows.
-    pub fn len(&self) -> usize {
-        self.labels.len()
-    }
-
     /// Number of classes.
     pub fn n_classes(&self) -> usize {
         self.n_classes
@@ -134,7 +129,7 @@ impl<'a> Batch<'a> {
     /// Checks that all parts have the same length, and that weights are 0 or between 1e-36 and 1e36.
     pub fn new(rows: Rows<'a>, targets: Targets<'a>, weights: Option<Values<'a>>) -> Result<Self> {
         let n_targets = match targets {
-            Targets::One(labels) => labels.len(),
+            Targets::One(labels) => labels.as_slice().len(),
             Targets::Sets(sets) => sets.len(),
         };
         let n_rows = rows.n_rows();

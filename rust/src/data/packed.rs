@@ -134,7 +134,13 @@ impl PackedLists {
             for block in 1..=packed.n_blocks {
                 let is_inside = |&id: &u32| (id as usize) < block << packed.bits;
                 let n = list.ids[at..].partition_point(is_inside);
-                packed.push_ids(&list.ids[at..at + n]);
+                let ids = list.ids[at..at + n].iter();
+                if packed.bits == 8 {
+                    packed.bytes_of_ids.to_mut().extend(ids.map(|&id| id as u8));
+                } else {
+                    let halves = packed.halves_of_ids.to_mut();
+                    halves.extend(ids.map(|&id| id as u16));
+                }
                 at += n;
                 let end = u32::try_from(packed.n_entries()).map_err(|_| {
                     Error::data(
@@ -161,16 +167,6 @@ impl PackedLists {
             bits,
             n_blocks: n_blocks(end, bits),
             ..Self::default()
-        }
-    }
-
-    /// Appends the lower bits of `ids`.
-    fn push_ids(&mut self, ids: &[u32]) {
-        let ids = ids.iter();
-        if self.bits == 8 {
-            self.bytes_of_ids.to_mut().extend(ids.map(|&id| id as u8));
-        } else {
-            self.halves_of_ids.to_mut().extend(ids.map(|&id| id as u16));
         }
     }
 
@@ -298,9 +294,11 @@ impl PackedLists {
     pub fn take(bundle: &mut Bundle, name: &str, n: usize, m: usize, end: usize) -> Result<Self> {
         let mut inner = bundle.unnest(name)?;
         let bits = inner.take_meta("bits")?;
-        if ![8, 16].contains(&bits) {
-            return Err(inner.damaged(format_args!("\"bits\" must be 8 or 16, got {bits}")));
-        }
+        let is_known = [8, 16].contains(&bits);
+        inner.require(
+            is_known,
+            format_args!("\"bits\" must be 8 or 16, got {bits}"),
+        )?;
         let mut lists = Self::empty(m, bits, end);
         lists.fill(&mut inner)?;
         let entries = lists.n_entries();
@@ -316,10 +314,11 @@ impl PackedLists {
             && lengths.contains(&(entries * m))
             && (lists.scales.len() == n * m || lists.scales.is_empty() && !has_scales)
             && (lists.is_mapped() || lists.has_sound_entries(end));
-        if is_sound {
-            return Ok(lists);
-        }
-        Err(inner.damaged("its packed lists do not match or are out of range"))
+        inner.require(
+            is_sound,
+            "its packed lists do not match or are out of range",
+        )?;
+        Ok(lists)
     }
 
     /// Converts the lists for a file.

@@ -97,8 +97,8 @@ impl Preparation {
         bundle.put_meta("scaling", &self.scaling);
         if let Some(moments) = &self.moments {
             bundle.put_meta("n", &moments.n);
-            bundle.put("mean", &moments.mean[..]);
-            bundle.put("square", &moments.square[..]);
+            bundle.put("mean", moments.mean.clone());
+            bundle.put("square", moments.square.clone());
         }
     }
 
@@ -116,9 +116,7 @@ impl Preparation {
             && n < u32::MAX as usize
             && n_bits.is_none_or(|bits| (1..=31).contains(&bits) && !is_standard)
             && can_alloc(bytes_needed(n, n_bits, is_standard));
-        if !is_sound {
-            return Err(bundle.damaged("the preparation of examples is inconsistent"));
-        }
+        bundle.require(is_sound, "the preparation of examples is inconsistent")?;
         if is_standard {
             let mut moments = Moments {
                 n: bundle.take_meta("n")?,
@@ -131,9 +129,7 @@ impl Preparation {
             let is_sound = is_count(&moments.n)
                 && moments.mean.iter().all(is_mean)
                 && moments.square.iter().all(|&square| square >= 0.0);
-            if !is_sound {
-                return Err(bundle.damaged("means or deviations of columns are out of range"));
-            }
+            bundle.require(is_sound, "means or deviations of columns are out of range")?;
             moments.refresh();
             preparation.moments = Some(moments);
         }

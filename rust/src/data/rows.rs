@@ -273,7 +273,12 @@ mod tests {
                 &[1.0, 1.0],
                 "row 1: indptr decreases from 2 to 1",
             ),
-            (&[0, 1], &[0, 1], &[1.0, 1.0], "indptr ends at 1"),
+            (
+                &[0, 1],
+                &[0, 1],
+                &[1.0, 1.0],
+                "indptr must go from 0 to 2, the number of indices, got 0 to 1",
+            ),
             (
                 &[0, 1, 2],
                 &[0, 4],

@@ -1,4 +1,4 @@
-//! Typed arrays and their little-endian bytes; [`Flat`] arrays may lie in a mapped file.
+//! Typed arrays and their little-endian bytes. [`Flat`] arrays may be part of a mapped file.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -8,28 +8,27 @@ use std::sync::Arc;
 use memmap2::Mmap;
 use safetensors::tensor::Dtype;
 
-use super::Bundle;
-use crate::error::Result;
+use crate::simd::first_where;
 
-/// How many bytes are converted at a time.
+/// Number of bytes that are converted at a time.
 const CHUNK_BYTES: usize = 1 << 16;
 
-/// No float of a model is larger; see [`Bundle::take`](super::Bundle::take).
+/// Maximum size of the floats of a model; see [`Bundle::take`](super::Bundle::take).
 pub const LARGEST: f32 = 1e38;
-/// The same of double precision, in which counts and sums are kept.
+/// Maximum size of the double precision floats of a model, which are counts and sums.
 pub(super) const LARGEST_DOUBLE: f64 = 1e100;
 
-/// An element type a model file can hold. Any bytes are one.
+/// An element type of model files. All bit patterns must be valid values.
 pub trait Element: Copy + Sized + 'static {
-    /// The type's name in messages.
-    const NAME: &'static str;
+    /// Type in safetensors.
+    const DTYPE: Dtype;
 
-    /// The elements of `array`, or `array` again if they are of another type.
+    /// Returns the elements of `array`, or `array` itself if it has another type.
     fn from_array(array: Array) -> std::result::Result<Flat<Self>, Array>;
 }
 
 macro_rules! element_types {
-    ($($variant:ident $type:ident $width:literal),*) => {
+    ($($variant:ident $type:ident),*) => {
         /// A flat array of one of the element types of a model file.
         #[derive(Debug, Clone, PartialEq)]
         pub enum Array {
@@ -41,7 +40,7 @@ macro_rules! element_types {
 
         $(
             impl Element for $type {
-                const NAME: &'static str = stringify!($type);
+                const DTYPE: Dtype = Dtype::$variant;
 
                 fn from_array(array: Array) -> std::result::Result<Flat<Self>, Array> {
                     match array {
@@ -57,17 +56,18 @@ macro_rules! element_types {
                 }
             }
 
+            impl From<&[$type]> for Array {
+                fn from(elements: &[$type]) -> Self {
+                    elements.to_vec().into()
+                }
+            }
+
             impl From<Vec<$type>> for Array {
                 fn from(elements: Vec<$type>) -> Self {
                     Self::$variant(elements.into())
                 }
             }
 
-            impl From<&[$type]> for Array {
-                fn from(elements: &[$type]) -> Self {
-                    Self::$variant(elements.to_vec().into())
-                }
-            }
         )*
 
         impl Array {
@@ -78,40 +78,29 @@ macro_rules! element_types {
                 }
             }
 
-            /// The element type's name.
-            pub fn type_name(&self) -> &'static str {
-                match self {
-                    $(Self::$variant(_) => <$type>::NAME,)*
-                }
-            }
-
-            /// Whether it lies in a file.
+            /// Returns whether the array is part of a mapped file.
             pub(super) fn is_mapped(&self) -> bool {
                 match self {
                     $(Self::$variant(elements) => elements.is_mapped(),)*
                 }
             }
 
-            /// Bytes per element.
-            pub(super) fn width(&self) -> usize {
-                match self {
-                    $(Self::$variant(_) => $width,)*
-                }
-            }
-
+            /// The element type in safetensors.
             pub(super) fn dtype(&self) -> Dtype {
                 match self {
                     $(Self::$variant(_) => Dtype::$variant,)*
                 }
             }
 
+            /// Writes the little-endian bytes of all elements.
             pub(super) fn write_to(&self, writer: &mut impl Write) -> io::Result<()> {
                 let mut buffer = Vec::new();
                 match self {
-                    $(Self::$variant(elements) => for chunk in elements.chunks(CHUNK_BYTES / $width) {
-                        buffer.resize(chunk.len() * $width, 0);
-                        for (bytes, element) in buffer.chunks_exact_mut($width).zip(chunk) {
-                            bytes.copy_from_slice(&element.to_le_bytes());
+                    $(Self::$variant(elements) => for chunk in elements.chunks(CHUNK_BYTES / 8) {
+                        const WIDTH: usize = size_of::<$type>();
+                        buffer.resize(chunk.len() * WIDTH, 0);
+                        for (bytes, element) in buffer.as_chunks_mut::<WIDTH>().0.iter_mut().zip(chunk) {
+                            *bytes = element.to_le_bytes();
                         }
                         writer.write_all(&buffer)?;
                     })*
@@ -119,9 +108,8 @@ macro_rules! element_types {
                 Ok(())
             }
 
-            /// Reads `len` elements; `None` for an element type that no model
-            /// has. The caller has made sure that the source is that long, which
-            /// bounds the allocation.
+            /// Reads `len` elements; None for another element type. The caller has checked the
+            /// length of the source, which bounds the allocation.
             pub(super) fn read_from(
                 dtype: Dtype,
                 len: usize,
@@ -129,17 +117,16 @@ macro_rules! element_types {
             ) -> io::Result<Option<Self>> {
                 match dtype {
                     $(Dtype::$variant => {
+                        const WIDTH: usize = size_of::<$type>();
                         let mut elements = Vec::new();
                         elements.try_reserve_exact(len)?;
                         let mut buffer = Vec::new();
                         while elements.len() < len {
-                            buffer.resize((len - elements.len()).min(CHUNK_BYTES / $width) * $width, 0);
+                            let n = (len - elements.len()).min(CHUNK_BYTES / WIDTH);
+                            buffer.resize(n * WIDTH, 0);
                             reader.read_exact(&mut buffer)?;
-                            elements.extend(buffer.chunks_exact($width).map(|bytes| {
-                                let mut element = [0; $width];
-                                element.copy_from_slice(bytes);
-                                <$type>::from_le_bytes(element)
-                            }));
+                            let (chunks, _) = buffer.as_chunks::<WIDTH>();
+                            elements.extend(chunks.iter().map(|&bytes| <$type>::from_le_bytes(bytes)));
                         }
                         Ok(Some(Self::$variant(elements.into())))
                     })*
@@ -147,8 +134,8 @@ macro_rules! element_types {
                 }
             }
 
-            /// `len` elements that begin at byte `start` of a file, used where they lie; `None`
-            /// where they cannot be.
+            /// Returns `len` elements from byte `start` of a mapped file; None if they cannot be
+            /// used in place.
             pub(super) fn mapped(
                 dtype: Dtype,
                 len: usize,
@@ -165,58 +152,45 @@ macro_rules! element_types {
 }
 
 element_types!(
-    U8 u8 1, I8 i8 1, U16 u16 2, I16 i16 2, U32 u32 4, I32 i32 4, U64 u64 8, I64 i64 8, F32 f32 4,
-    F64 f64 8
+    U8 u8, I8 i8, U16 u16, I16 i16, U32 u32, I32 i32, U64 u64, I64 i64, F32 f32, F64 f64
 );
 
 impl Array {
-    /// Whether there are no elements.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    /// Number of bytes per element.
+    pub(super) fn width(&self) -> usize {
+        self.dtype().bitsize() / 8
     }
 
-    /// The first float that is not finite or beyond what learning makes.
+    /// Returns the position of the first float that is not finite or larger than learning allows.
     pub(super) fn first_out_of_bounds(&self) -> Option<usize> {
-        // Without an early exit in a chunk, so that it vectorizes.
+        let (single, double) = (-LARGEST..=LARGEST, -LARGEST_DOUBLE..=LARGEST_DOUBLE);
         match self {
-            Self::F32(floats) => {
-                let is_wrong = |x: &f32| !(-LARGEST..=LARGEST).contains(x);
-                let all_fit = |chunk: &[f32]| !chunk.iter().fold(false, |any, x| any | is_wrong(x));
-                if floats.chunks(CHUNK_BYTES).all(all_fit) {
-                    return None;
-                }
-                floats.iter().position(is_wrong)
-            }
-            Self::F64(floats) => {
-                let is_wrong = |x: &f64| !(-LARGEST_DOUBLE..=LARGEST_DOUBLE).contains(x);
-                floats.iter().position(is_wrong)
-            }
+            Self::F32(floats) => first_where(floats, |x| !single.contains(&x)),
+            Self::F64(floats) => first_where(floats, |x| !double.contains(&x)),
             _ => None,
         }
     }
 }
 
-/// A flat array: a vector, or a part of a model file that is mapped into memory and read
-/// where it lies.
+/// A flat array: a vector, or a part of a mapped model file.
 ///
-/// Reading is the same for both, by the slice that it dereferences to. What changes it
-/// ([`to_mut`](Self::to_mut)) copies a mapped one first.
+/// Both dereference to a slice. [`to_mut`](Self::to_mut) copies a mapped array first.
 pub struct Flat<T: 'static>(Storage<T>);
 
 enum Storage<T: 'static> {
     Owned(Vec<T>),
-    /// Only of an [`Element`]; see [`Flat::mapped`].
+    /// Exists only if `T` is an [`Element`]; see [`Flat::mapped`].
     Mapped {
         file: Arc<Mmap>,
-        /// First byte: aligned for `T`, and `len` elements lie within the file.
+        /// First byte, aligned for `T`; `len` elements from here are within the file.
         start: usize,
         len: usize,
     },
 }
 
 impl<T: Element> Flat<T> {
-    /// `len` elements of `file` from the byte `start` on; none where they are not aligned, do
-    /// not lie in the file, or would have to be read in another order of bytes.
+    /// Returns `len` elements of `file` from byte `start`; None if they are not aligned, not within
+    /// the file, or of another byte order than the machine.
     pub(super) fn mapped(file: &Arc<Mmap>, start: usize, len: usize) -> Option<Self> {
         let end = start.checked_add(len.checked_mul(size_of::<T>())?)?;
         let bytes = file.get(start..end)?;
@@ -226,40 +200,23 @@ impl<T: Element> Flat<T> {
             Self(Storage::Mapped { file, start, len })
         })
     }
-
-    /// Stores the elements.
-    pub fn put(elements: &Self, name: &str, bundle: &mut Bundle)
-    where
-        super::Array: From<Self>,
-    {
-        bundle.put(name, elements.clone());
-    }
-
-    /// Replaces `elements` by those stored.
-    pub fn fill(elements: &mut Self, name: &str, bundle: &mut Bundle) -> Result<()> {
-        *elements = bundle.take_flat(name, None)?;
-        Ok(())
-    }
 }
 
 impl<T> Flat<T> {
-    /// Whether it lies in a file. Reading all of it would read the file, so what is only
-    /// there to find damage leaves it out.
+    /// Returns whether the array is part of a mapped file. Checks that would read all of it only
+    /// to find damage are skipped.
     pub fn is_mapped(&self) -> bool {
         matches!(self.0, Storage::Mapped { .. })
     }
 }
 
 impl<T: Clone> Flat<T> {
-    /// As a vector, copied from the file if it lies there.
-    pub fn into_vec(self) -> Vec<T> {
-        match self.0 {
-            Storage::Owned(elements) => elements,
-            Storage::Mapped { .. } => self.iter().cloned().collect(),
-        }
+    /// Returns the elements as a vector, copied if mapped.
+    pub fn into_vec(mut self) -> Vec<T> {
+        std::mem::take(self.to_mut())
     }
 
-    /// The vector to be changed, copied from the file if it lies there.
+    /// Returns the vector for changes, copied if mapped.
     #[inline]
     pub fn to_mut(&mut self) -> &mut Vec<T> {
         if self.is_mapped() {
@@ -267,15 +224,15 @@ impl<T: Clone> Flat<T> {
         }
         match &mut self.0 {
             Storage::Owned(elements) => elements,
-            Storage::Mapped { .. } => unreachable!("a copy was made above"),
+            Storage::Mapped { .. } => unreachable!("copied above"),
         }
     }
 
-    /// A part: of a mapped array where it lies, else a copy.
+    /// Returns a part of the array, which is a copy unless mapped.
     ///
     /// # Panics
     ///
-    /// Where the range does not lie in the array, like a slice.
+    /// If the range is out of bounds.
     #[must_use]
     pub fn part(&self, range: Range<usize>) -> Self {
         match &self.0 {
@@ -301,10 +258,10 @@ impl<T> Deref for Flat<T> {
             Storage::Owned(elements) => elements,
             Storage::Mapped { file, start, len } => {
                 debug_assert!(start + len * size_of::<T>() <= file.len());
-                // SAFETY: `Flat::mapped` has checked that so many elements lie there, aligned,
-                // and `part` stays within them. T is an `Element`: any bytes are one. The
-                // mapping lives as long as `file`, and whoever maps a file promises that nobody
-                // changes it (`Bundle::map`).
+                // SAFETY: `Flat::mapped` has checked alignment and bounds, and `part` stays within
+                // them. `T` is an `Element`, for which all bit patterns are valid. The mapping
+                // lives as long as `file`, and callers of `Bundle::map` guarantee that the file
+                // does not change.
                 unsafe { std::slice::from_raw_parts(file.as_ptr().add(*start).cast(), *len) }
             }
         }
@@ -329,7 +286,7 @@ impl<T> Default for Flat<T> {
     }
 }
 
-/// A mapped one stays where it lies.
+/// A clone of a mapped array uses the same mapping.
 impl<T: Clone> Clone for Flat<T> {
     fn clone(&self) -> Self {
         match &self.0 {
@@ -354,12 +311,6 @@ impl<T: PartialEq> PartialEq for Flat<T> {
 impl<T: PartialEq, const N: usize> PartialEq<[T; N]> for Flat<T> {
     fn eq(&self, other: &[T; N]) -> bool {
         **self == *other
-    }
-}
-
-impl<T> AsRef<[T]> for Flat<T> {
-    fn as_ref(&self) -> &[T] {
-        self
     }
 }
 

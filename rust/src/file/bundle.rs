@@ -1,9 +1,9 @@
-//! A model taken apart into named arrays and metadata, floats of single precision in 16 bits each
-//! where they are narrowed.
+//! Models as named arrays and metadata, with optional storage of floats in 16 bits.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
+use safetensors::tensor::Dtype;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -12,16 +12,16 @@ use super::array::{Array, Element};
 use super::Flat;
 use crate::error::{Error, Result};
 
-/// Stands in messages for a bundle that no file was named for.
-pub(super) const UNNAMED: &str = "serialised model";
+/// Name in messages of a bundle without a file.
+pub(super) const UNNAMED: &str = "serialized model";
 
-/// What stands behind the name of an array of 16 bits in that of its scale.
+/// Suffix of the name of the scales of a 16-bit array.
 const SCALE: &str = ".scale";
 
-/// A learned model as named arrays and JSON metadata: what goes into a file.
+/// A trained model as named arrays and JSON metadata, which is the content of a model file.
 ///
-/// Fill one with `put` and `put_meta`, empty it again with `take` and
-/// `take_meta`. Names are the crate's own, never a user's, and hold no `/`.
+/// Fill it with `put` and `put_meta`, empty it with `take` and `take_meta`. Names are constants of
+/// the crate and contain no `/`.
 ///
 /// ```
 /// use xmtree::file::Bundle;
@@ -37,15 +37,15 @@ const SCALE: &str = ".scale";
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bundle {
-    /// Which learner wrote it.
+    /// The learner that wrote it.
     pub(super) kind: String,
     pub(super) meta: Map<String, Value>,
     pub(super) arrays: BTreeMap<String, Array>,
-    /// The file it came from, for messages.
+    /// Name of its file, for messages.
     pub(super) origin: String,
 }
 
-/// `kind` and `meta` of a bundle in its JSON form.
+/// JSON form of `kind` and `meta` of a bundle.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Head {
     pub(super) kind: String,
@@ -53,7 +53,7 @@ pub(super) struct Head {
 }
 
 impl Bundle {
-    /// An empty bundle of the learner `kind`.
+    /// Creates an empty bundle of the learner `kind`.
     pub fn new(kind: &str) -> Self {
         Self {
             kind: kind.into(),
@@ -63,7 +63,7 @@ impl Bundle {
         }
     }
 
-    /// Which learner wrote it.
+    /// The learner that wrote it.
     pub fn kind(&self) -> &str {
         &self.kind
     }
@@ -78,26 +78,29 @@ impl Bundle {
         &self.arrays
     }
 
-    /// Metadata and arrays, to be damaged.
+    /// Returns metadata and arrays for tests that damage them.
     #[cfg(test)]
     pub(crate) fn parts_mut(&mut self) -> (&mut Map<String, Value>, &mut BTreeMap<String, Array>) {
         (&mut self.meta, &mut self.arrays)
     }
 
-    /// The error for contents that make no sense, naming the file. Learners use
-    /// it for what only they can check: a child that does not exist, lengths
-    /// that do not match.
+    /// Creates the error for inconsistent contents, which names the file.
     pub fn damaged(&self, what: impl Display) -> Error {
         Error::ModelFile(format!("{}: damaged model: {what}", self.origin))
     }
 
-    /// An error unless the bundle is of `kind`.
+    /// Returns the error [`damaged`](Self::damaged) unless the contents are sound.
+    pub fn require(&self, is_sound: bool, what: impl Display) -> Result<()> {
+        is_sound.then_some(()).ok_or_else(|| self.damaged(what))
+    }
+
+    /// Returns an error unless the bundle is of `kind`.
     pub fn expect_kind(&self, kind: &str) -> Result<()> {
         if self.kind == kind {
             return Ok(());
         }
         Err(Error::ModelFile(format!(
-            "{}: holds a model of kind {:?}, expected {kind:?}",
+            "{}: expected a model of kind {kind:?}, got {:?}",
             self.origin, self.kind
         )))
     }
@@ -111,28 +114,25 @@ impl Bundle {
 
     /// Moves an array out.
     ///
-    /// Floats that are not finite, or above 1e38 in size (1e100 in double precision), are an error:
-    /// learning keeps every number of a model below that, and goes on from any such number without
-    /// exceeding it (`linear/pn.rs`). What may be infinite or unknown is read by
-    /// [`take_any`](Self::take_any).
+    /// Floats that are not finite, or above 1e38 in size (1e100 in double precision), are an error.
+    /// Learning keeps all numbers of a model within these bounds, and never exceeds them when it
+    /// starts within them (`linear/pn.rs`).
     pub fn take<T: Element>(&mut self, name: &str) -> Result<Vec<T>> {
-        let array = self.take_array(name, None, |_| true)?;
-        Ok(array.into_vec())
+        Ok(self.take_array(name, None, |_| true)?.into_vec())
     }
 
-    /// As [`take`](Self::take), whatever the floats are.
+    /// Moves an array out without a check of floats, which may be infinite or NaN.
     pub fn take_any<T: Element>(&mut self, name: &str) -> Result<Vec<T>> {
-        let array = self.take_array(name, None, |_| false)?;
-        Ok(array.into_vec())
+        Ok(self.take_array(name, None, |_| false)?.into_vec())
     }
 
-    /// As [`take`](Self::take), of `len` elements if that is given, and leaves the array in the
-    /// file if it lies there: then it is not checked, as that would read all of it.
+    /// Moves an array out, of `len` elements if given. A mapped array stays in the file and is not
+    /// checked, as that would read all of it.
     pub fn take_flat<T: Element>(&mut self, name: &str, len: Option<usize>) -> Result<Flat<T>> {
         self.take_array(name, len, |array| !array.is_mapped())
     }
 
-    /// An array, of `len` elements if that is given, whose floats are checked if `has_bounds`.
+    /// Moves an array out, of `len` elements if given. Floats are checked if `has_bounds`.
     pub(super) fn take_array<T: Element>(
         &mut self,
         name: &str,
@@ -141,7 +141,7 @@ impl Bundle {
     ) -> Result<Flat<T>> {
         let array = match self.arrays.remove(name) {
             None => return Err(self.damaged(format_args!("array {name:?} is missing"))),
-            Some(Array::I16(numbers)) if T::NAME == f32::NAME => self.widened(name, &numbers)?,
+            Some(Array::I16(numbers)) if T::DTYPE == Dtype::F32 => self.widened(name, &numbers)?,
             Some(array) => array,
         };
         if has_bounds(&array) {
@@ -152,49 +152,44 @@ impl Bundle {
         let elements = T::from_array(array).map_err(|other| {
             self.damaged(format_args!(
                 "array {name:?} holds {}, expected {}",
-                other.type_name(),
-                T::NAME
+                other.dtype(),
+                T::DTYPE
             ))
         })?;
-        match len {
-            Some(expected) if expected != elements.len() => Err(self.damaged(format_args!(
-                "array {name:?} has {} elements, expected {expected}",
-                elements.len()
-            ))),
-            _ => Ok(elements),
-        }
+        let (n, expected) = (elements.len(), len.unwrap_or(elements.len()));
+        let what = format_args!("array {name:?} has {n} elements, expected {expected}");
+        self.require(n == expected, what)?;
+        Ok(elements)
     }
 
-    /// Stores those arrays of single precision in 16 bits that `is_chosen` says by name (nested
-    /// bundles have their names before those of their arrays), but for arrays with numbers that are
-    /// not finite. They come back as single precision; no number changes by more than 2^-16 of the
-    /// largest of its 64 neighbours.
+    /// Converts the single precision arrays that `is_chosen` selects by name to 16 bits, except
+    /// arrays with infinite values or NaN. Names of nested arrays begin with those of their
+    /// bundles. `take` restores single precision. No value changes by more than 2^-16 of the
+    /// largest in its block of 64.
     pub fn narrow(&mut self, is_chosen: impl Fn(&str) -> bool) {
         let mut scales = Vec::new();
         for (name, array) in self.arrays.iter_mut().filter(|(name, _)| is_chosen(name)) {
             if let Array::F32(floats) = array {
-                if let Some((numbers, sizes)) = quantize(floats) {
+                if let Some((numbers, scale)) = quantize(floats) {
                     *array = numbers.into();
-                    scales.push((format!("{name}{SCALE}"), sizes.into()));
+                    scales.push((format!("{name}{SCALE}"), scale.into()));
                 }
             }
         }
         self.arrays.extend(scales);
     }
 
-    /// Floats that [`narrow`](Self::narrow) has stored as `numbers`.
+    /// Restores the floats that [`narrow`](Self::narrow) has stored as `numbers`.
     fn widened(&mut self, name: &str, numbers: &[i16]) -> Result<Array> {
-        let sizes: Flat<f32> = self.take_flat(&format!("{name}{SCALE}"), None)?;
-        let floats = restore(numbers, &sizes);
-        floats.map(Array::from).ok_or_else(|| {
-            self.damaged(format_args!(
-                "array {name:?} has another length than its scale"
-            ))
-        })
+        let scales: Flat<f32> = self.take_flat(&format!("{name}{SCALE}"), None)?;
+        let floats = restore(numbers, &scales);
+        floats
+            .map(Array::from)
+            .ok_or_else(|| self.damaged(format_args!("array {name:?} does not match its scale")))
     }
 
-    /// The first array of floats with one of which `is_wrong` holds: for checks of what was
-    /// learned. Statistics of nodes are none of it, of which some are unknown: NaN.
+    /// Returns the name of the first array with a float for which `is_wrong` is true, for checks
+    /// of a trained model. Statistics of nodes, which may be NaN, are left out.
     pub(crate) fn array_with(&self, is_wrong: impl Fn(f64) -> bool) -> Option<String> {
         let holds_one = |array: &Array| match array {
             Array::F32(floats) => floats.iter().any(|&float| is_wrong(float.into())),
@@ -206,16 +201,15 @@ impl Bundle {
         found.map(|(name, _)| name.clone())
     }
 
-    /// Stores a value as JSON. JSON has no infinities and no NaN (they would
-    /// become null) and no integers above 64 bits: put such values into an array.
+    /// Stores a value as JSON. Infinity and NaN, which JSON does not have, belong into an array.
     ///
     /// # Panics
     ///
-    /// When the type cannot be JSON at all, like a map whose keys are not
-    /// strings; any test that saves the model finds it.
+    /// If JSON cannot represent the type, for example a map with keys that are not strings. Any
+    /// test that saves the model finds this.
     pub fn put_meta(&mut self, key: &str, value: &impl Serialize) {
         debug_assert!(is_name(key), "{key:?} cannot name metadata");
-        let value = serde_json::to_value(value).expect("metadata of a type that JSON can express");
+        let value = serde_json::to_value(value).expect("metadata must be valid JSON");
         let before = self.meta.insert(key.into(), value);
         debug_assert!(before.is_none(), "metadata {key:?} stored twice");
     }
@@ -229,7 +223,7 @@ impl Bundle {
             .map_err(|error| self.damaged(format_args!("metadata {key:?}: {error}")))
     }
 
-    /// Puts a whole bundle inside this one, like a tree into its forest.
+    /// Nests a bundle inside this one, such as a tree in its forest.
     pub fn nest(&mut self, prefix: &str, inner: Self) {
         debug_assert!(is_name(prefix), "{prefix:?} cannot name a bundle");
         let prefix = format!("{prefix}/");
@@ -248,8 +242,7 @@ impl Bundle {
     pub fn unnest(&mut self, prefix: &str) -> Result<Self> {
         let prefix = format!("{prefix}/");
         let Head { kind, meta } = self.take_meta(&prefix)?;
-        // '0' is the character after '/': the names from one to the other are
-        // exactly those that begin with the prefix.
+        // '0' follows '/', so exactly the names that begin with the prefix are between the two.
         let after = format!("{}0", prefix.trim_end_matches('/'));
         let mut inside = self.arrays.split_off(&prefix);
         let mut rest = inside.split_off(&after);
@@ -271,33 +264,34 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains('/') && name != "__metadata__"
 }
 
-/// Floats that share the size of a step.
-const FLOATS_PER_STEP: usize = 64;
-/// The largest number of steps.
-const MAX_STEPS: f32 = i16::MAX as f32;
+/// Number of floats that share a scale.
+const FLOATS_PER_SCALE: usize = 64;
 
-/// Numbers of steps, and their size block by block; none where a float is infinite or none. No
-/// float changes by more than 2^-16 of the largest of its block.
-pub(super) fn quantize(floats: &[f32]) -> Option<(Vec<i16>, Vec<f32>)> {
-    let mut numbers = Vec::with_capacity(floats.len());
-    let mut sizes = Vec::with_capacity(floats.len().div_ceil(FLOATS_PER_STEP));
-    for block in floats.chunks(FLOATS_PER_STEP) {
-        let largest = block.iter().fold(0.0f32, |most, x| most.max(x.abs()));
-        if !block.iter().all(|x| x.is_finite()) {
-            return None;
-        }
-        let size = largest / MAX_STEPS;
-        // Of the smallest floats there are no steps; they become 0.
-        let per_step = if size.is_normal() { size.recip() } else { 0.0 };
-        numbers.extend(block.iter().map(|x| (x * per_step).round() as i16));
-        sizes.push(size);
+/// Returns integers and the scale of each block; None if a float is infinite or NaN. No float
+/// changes by more than 2^-16 of the largest of its block.
+fn quantize(floats: &[f32]) -> Option<(Vec<i16>, Vec<f32>)> {
+    if !floats.iter().all(|x| x.is_finite()) {
+        return None;
     }
-    Some((numbers, sizes))
+    let (mut numbers, mut scales) = (Vec::with_capacity(floats.len()), Vec::new());
+    for block in floats.chunks(FLOATS_PER_SCALE) {
+        let largest = block.iter().fold(0.0f32, |most, x| most.max(x.abs()));
+        let scale = largest / f32::from(i16::MAX);
+        // The reciprocal of a subnormal scale may overflow, so such floats become 0.
+        let per_scale = if scale.is_normal() {
+            scale.recip()
+        } else {
+            0.0
+        };
+        numbers.extend(block.iter().map(|x| (x * per_scale).round() as i16));
+        scales.push(scale);
+    }
+    Some((numbers, scales))
 }
 
-/// The floats again; none where these are not as many sizes as blocks.
-pub(super) fn restore(numbers: &[i16], sizes: &[f32]) -> Option<Vec<f32>> {
-    let blocks = numbers.chunks(FLOATS_PER_STEP).zip(sizes);
-    let floats = blocks.flat_map(|(block, size)| block.iter().map(move |&n| f32::from(n) * size));
-    (sizes.len() == numbers.len().div_ceil(FLOATS_PER_STEP)).then(|| floats.collect())
+/// Restores the floats; None if the number of scales is wrong.
+fn restore(numbers: &[i16], scales: &[f32]) -> Option<Vec<f32>> {
+    let blocks = numbers.chunks(FLOATS_PER_SCALE).zip(scales);
+    let floats = blocks.flat_map(|(block, scale)| block.iter().map(move |&n| f32::from(n) * scale));
+    (scales.len() == numbers.len().div_ceil(FLOATS_PER_SCALE)).then(|| floats.collect())
 }

@@ -1,4 +1,4 @@
-//! Bundles as bytes and as files; the layout is in the module's head.
+//! Bundles as bytes and files, in the layout that the module documentation describes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Display;
@@ -16,26 +16,25 @@ use super::bundle::{Bundle, Head, UNNAMED};
 use super::replace::Replacement;
 use crate::error::{Error, Result};
 
-/// The newest version of the file format this crate reads, and the one it writes.
+/// Version of the file format that this crate reads and writes.
 pub const VERSION: u32 = 3;
 
-/// Not text (the first byte), and broken by any conversion of line ends.
+/// First bytes of a file. The first one is not text, and a conversion of line ends breaks the last.
 const MAGIC: [u8; 8] = *b"\x89XMTREE\n";
-/// Magic, version, padding, length of the body.
+/// Size of magic, version, padding and the length of the body.
 const HEADER_BYTES: u64 = 24;
-/// The checksum.
+/// Size of the checksum.
 const TRAILER_BYTES: u64 = 4;
-/// What safetensors allows its own header to be.
+/// Limit that safetensors sets for its header.
 const MAX_INDEX_BYTES: u64 = 100_000_000;
-/// The one entry of the body's `__metadata__`.
+/// Key of the only entry of the body's `__metadata__`.
 const HEAD_KEY: &str = "xmtree";
 
-/// The error of reading or writing the file `name`; its kind is `InvalidData` where it says what is
-/// wrong with the contents.
+/// Converts an error of the file `name`. Its kind is `InvalidData` if the contents are wrong.
 fn in_file(error: io::Error, name: &str) -> Error {
     match error.kind() {
         ErrorKind::InvalidData => Error::ModelFile(format!("{name}: {error}")),
-        // The length was compared first, so the file shrank since.
+        // The length was compared first, so the file has shrunk since.
         ErrorKind::UnexpectedEof => {
             Error::ModelFile(format!("{name}: damaged model: it ends too early"))
         }
@@ -52,7 +51,7 @@ fn damaged(what: impl Display) -> io::Error {
 }
 
 impl Bundle {
-    /// The bytes of a model file.
+    /// Returns the bytes of a model file.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.encode(&mut bytes)
@@ -65,11 +64,14 @@ impl Bundle {
         Self::decode(bytes, bytes.len() as u64, UNNAMED).map_err(|error| in_file(error, UNNAMED))
     }
 
-    /// Writes a model file, whole or not at all: whatever stood there before
-    /// stays until the new file is safely on the disk.
+    /// Writes a model file atomically: a file at `path` stays until the new one is on the disk.
     pub fn write(&self, path: &Path) -> Result<()> {
-        self.write_file(path)
-            .map_err(|error| in_file(error, &path.to_string_lossy()))
+        let write = || {
+            let mut replacement = Replacement::begin(path)?;
+            self.encode(&mut BufWriter::new(&mut replacement.file))?;
+            replacement.finish()
+        };
+        write().map_err(|error| in_file(error, &path.to_string_lossy()))
     }
 
     /// Reads a model file.
@@ -78,14 +80,13 @@ impl Bundle {
         Self::read_file(path, &name).map_err(|error| in_file(error, &name))
     }
 
-    /// Opens a model file whose arrays are used where they lie, so that only what is needed is
-    /// read, when it is needed. The checksum is not compared: it would take reading all of it.
-    /// What is no regular file, or lies there in another order of bytes, is read.
+    /// Maps a model file into memory, so that arrays are read when they are needed. The checksum
+    /// is not compared, because that would read all of the file. Files that are not regular, and
+    /// arrays of another byte order, are read.
     ///
-    /// The file must not be changed while the model lives: a model that reads other numbers
-    /// than those it has checked may answer wrongly, panic, or end the process if the file was
-    /// cut. Replacing it by [`write`](Self::write) is no change, as the old one stays until
-    /// nobody uses it any more.
+    /// The file must not change while the model exists: predictions could be wrong or panic, and
+    /// truncating the file could end the process. [`write`](Self::write) is allowed, because it
+    /// replaces the file and the mapping keeps the old one.
     pub fn map(path: &Path) -> Result<Self> {
         let name = path.to_string_lossy();
         Self::map_file(path, &name).map_err(|error| in_file(error, &name))
@@ -98,7 +99,7 @@ impl Bundle {
         if !metadata.is_file() || metadata.len() == 0 {
             return Self::read_file(path, name);
         }
-        // SAFETY: that nobody changes the file meanwhile is what the caller promises.
+        // SAFETY: the caller guarantees that the file does not change.
         let file = Arc::new(unsafe { Mmap::map(&file) }?);
         let mut reader = Summing::new(&file[..]);
         let index = read_index(&mut reader, file.len() as u64)?;
@@ -116,20 +117,14 @@ impl Bundle {
         })
     }
 
-    fn write_file(&self, path: &Path) -> io::Result<()> {
-        let mut replacement = Replacement::begin(path)?;
-        self.encode(&mut BufWriter::new(&mut replacement.file))?;
-        replacement.finish()
-    }
-
     fn read_file(path: &Path, name: &str) -> io::Result<Self> {
         let mut file = File::open(path)?;
         let metadata = file.metadata()?;
         if metadata.is_file() {
             return Self::decode(BufReader::new(file), metadata.len(), name);
         }
-        // A pipe does not say how long it is, and a device may have no end: what the header promises
-        // is read, and a byte that shows whether there is more.
+        // The length of a pipe is unknown, and a device may have no end. So this reads as much as
+        // the header promises, and one byte more to find out whether there is more.
         let mut bytes = Vec::new();
         (&mut file).take(HEADER_BYTES).read_to_end(&mut bytes)?;
         if let (true, Some((_, body))) = (bytes.starts_with(&MAGIC), bytes.split_last_chunk()) {
@@ -157,16 +152,16 @@ impl Bundle {
         writer.inner.flush()
     }
 
-    /// Wide elements first, so that all arrays are aligned; then by name.
+    /// Returns the arrays sorted by decreasing width of elements, which aligns all of them, and name.
     fn in_file_order(&self) -> Vec<(&String, &Array)> {
         let mut arrays: Vec<_> = self.arrays.iter().collect();
         arrays.sort_by_key(|(_, array)| std::cmp::Reverse(array.width()));
         arrays
     }
 
-    /// The JSON header of the body.
+    /// Returns the JSON header of the body.
     fn index(&self) -> io::Result<Vec<u8>> {
-        let unwritable = |why: &dyn Display| invalid(format!("cannot be written: {why}"));
+        let unwritable = |why: &dyn Display| invalid(format!("cannot write the model: {why}"));
         let head = serde_json::to_string(&Head {
             kind: self.kind.clone(),
             meta: self.meta.clone(),
@@ -190,15 +185,15 @@ impl Bundle {
         index.resize(index.len().next_multiple_of(8), b' ');
         if index.len() as u64 > MAX_INDEX_BYTES {
             return Err(unwritable(&format_args!(
-                "its metadata takes {} bytes, at most {MAX_INDEX_BYTES} are allowed",
+                "its metadata has {} bytes, at most {MAX_INDEX_BYTES} are allowed",
                 index.len()
             )));
         }
         Ok(index)
     }
 
-    /// Reads a model of `len` bytes. Every length read from the file is compared
-    /// with `len` before anything is allocated for it.
+    /// Reads a model of `len` bytes. Every length in the file is compared with `len` before memory
+    /// is allocated for it.
     pub(super) fn decode(reader: impl Read, len: u64, name: &str) -> io::Result<Self> {
         let mut reader = Summing::new(reader);
         let index = read_index(&mut reader, len)?;
@@ -212,8 +207,8 @@ impl Bundle {
         Ok(bundle)
     }
 
-    /// The arrays that `index` lists, each of which `read` takes from where the last one ended,
-    /// and the metadata.
+    /// Reads the metadata and the arrays that `index` lists. `read` returns the next array of the
+    /// source.
     fn from_index(
         index: &Metadata,
         name: &str,
@@ -226,7 +221,7 @@ impl Bundle {
                 _ => None,
             };
             let array =
-                array.ok_or_else(|| damaged(format_args!("array {name:?} is of no known type")))?;
+                array.ok_or_else(|| damaged(format_args!("array {name:?} is of unknown type")))?;
             arrays.insert(name, array);
         }
         let head = index.metadata().as_ref().and_then(|m| m.get(HEAD_KEY));
@@ -242,7 +237,7 @@ impl Bundle {
     }
 }
 
-/// Reads everything before the arrays of a model of `len` bytes.
+/// Reads the part before the arrays of a model of `len` bytes.
 fn read_index(reader: &mut impl Read, len: u64) -> io::Result<Metadata> {
     let body = read_header(reader, len)?;
     let index_len = u64::from_le_bytes(read_bytes(reader)?);
@@ -259,38 +254,31 @@ fn read_index(reader: &mut impl Read, len: u64) -> io::Result<Metadata> {
     Ok(index)
 }
 
-/// Checks the header against the length of the file, gives that of the body.
+/// Checks the header and returns the length of the body.
 fn read_header(reader: &mut impl Read, len: u64) -> io::Result<u64> {
-    let foreign = || invalid("not an xmtree model, or damaged at its very beginning");
     if len == 0 {
-        return Err(invalid("empty, where a model was expected"));
+        return Err(invalid("the file is empty, expected an xmtree model"));
+    }
+    let mut start = Vec::new();
+    let mut head = reader.take(MAGIC.len() as u64);
+    head.read_to_end(&mut start)?;
+    if !MAGIC.starts_with(&start) {
+        return Err(invalid(
+            "not an xmtree model, or damaged in the first bytes",
+        ));
     }
     if len < HEADER_BYTES + 8 + TRAILER_BYTES {
-        let mut start = Vec::new();
-        reader.take(MAGIC.len() as u64).read_to_end(&mut start)?;
-        return Err(if MAGIC.starts_with(&start) {
-            damaged(format_args!("it ends after {len} bytes"))
-        } else {
-            foreign()
-        });
-    }
-    if read_bytes(reader)? != MAGIC {
-        return Err(foreign());
+        return Err(damaged(format_args!("it ends after {len} bytes")));
     }
     let version = u32::from_le_bytes(read_bytes(reader)?);
-    if version > VERSION {
+    if version != VERSION {
+        let advice = if version > VERSION {
+            "upgrade xmtree"
+        } else {
+            "train it again"
+        };
         return Err(invalid(format!(
-            "model of format version {version}, this xmtree reads up to {VERSION}; \
-             upgrade xmtree to load it"
-        )));
-    }
-    if version == 0 {
-        return Err(damaged("its format version is 0"));
-    }
-    if version < VERSION {
-        return Err(invalid(format!(
-            "model of format version {version}, this xmtree reads version {VERSION} only; \
-             train it again"
+            "the model has format version {version}, this xmtree reads version {VERSION}; {advice}"
         )));
     }
     let _padding: [u8; 4] = read_bytes(reader)?;
@@ -311,7 +299,7 @@ fn read_bytes<const N: usize>(reader: &mut impl Read) -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// Sums up what is read or written.
+/// A reader or writer that computes the checksum of all bytes.
 struct Summing<T> {
     inner: T,
     hasher: Hasher,

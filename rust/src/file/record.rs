@@ -1,34 +1,30 @@
-//! Parts of a model and their fields, stored and restored by lists of the fields.
+//! Storing and restoring of the parts of a model by lists of their fields.
 //!
-//! A type of which there are many lists its fields once, with [`record!`](crate::record); writing,
-//! reading and the check of single values follow from the list, an array per field. Ragged values
-//! (vectors, hash tables) are their lengths and all their entries end to end. A part that there is one of
-//! lists its fields with [`persist!`](crate::persist).
-
-use serde::de::DeserializeOwned;
-use serde::Serialize;
+//! A type with many instances lists its fields with [`record!`](crate::record), which implements
+//! writing, reading and the check of values, with an array per field. Ragged values (vectors, hash
+//! tables) become an array of lengths and arrays of all entries. A type with one instance lists
+//! its fields with [`persist!`](crate::persist).
 
 use super::array::LARGEST_DOUBLE;
 use super::{Bundle, Element, Flat, LARGEST};
 use crate::error::Result;
 
-/// A value of which many are stored column by column.
+/// A type whose instances are stored column by column.
 pub trait Record: Sized {
     /// Stores `records` as arrays whose names begin with `name`.
     fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle)
     where
         Self: 'a;
 
-    /// Moves `n` records out, or as many as there are.
+    /// Moves all records out, which must be `n` if given.
     fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>>;
 
-    /// As [`take`](Self::take), whatever the floats among them are: for records whose rule allows
-    /// infinities or NaN.
+    /// Moves records out without a check of floats, for fields whose rule allows infinity or NaN.
     fn take_any(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>> {
         Self::take(n, name, bundle)
     }
 
-    /// As [`take`](Self::take); elements stay in the file if they lie there.
+    /// Moves records out; elements of a mapped file stay there.
     fn take_flat(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Flat<Self>>
     where
         Self: 'static,
@@ -61,7 +57,7 @@ where
     }
 }
 
-/// Stores a type as another one that is an element of arrays.
+/// Implements [`Record`] for types that are converted to an element type.
 #[macro_export]
 macro_rules! stored_as {
     ($($type:ty as $element:ty: $put:expr, $take:expr;)*) => {$(
@@ -88,7 +84,7 @@ macro_rules! stored_as {
 
 stored_as! {
     bool as u8: u8::from, |flag| flag != 0;
-    // An index, or none.
+    // An optional index.
     Option<u32> as u32: |at| at.unwrap_or(u32::MAX), |at| (at != u32::MAX).then_some(at);
 }
 
@@ -114,14 +110,14 @@ impl<R: Record> Record for Vec<R> {
     }
 }
 
-/// Lists of these lengths, from their entries end to end.
+/// Splits `all` into lists of these lengths.
 fn split_by<R>(lengths: Vec<usize>, all: Vec<R>) -> Vec<Vec<R>> {
     let mut all = all.into_iter();
     let list = |n| all.by_ref().take(n).collect();
     lengths.into_iter().map(list).collect()
 }
 
-/// A key and what belongs to it.
+/// A key and its value.
 impl<K: Record, V: Record> Record for (K, V) {
     fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle)
     where
@@ -143,51 +139,51 @@ impl<K: Record, V: Record> Record for (K, V) {
     }
 }
 
-/// Stores how many entries each of the ragged values of `name` has.
+/// Stores the lengths of the ragged values `name`.
 pub fn put_lengths(lengths: impl Iterator<Item = usize>, name: &str, bundle: &mut Bundle) {
     let lengths: Vec<u32> = lengths.map(|n| n as u32).collect();
     bundle.put(&format!("{name}.length"), lengths);
 }
 
-/// Moves out how many entries each of the ragged values of `name` has. Their sum is a
-/// number, and one that the caller must compare with the entries before it allocates.
+/// Moves out the lengths of the ragged values `name`. The caller must compare their sum with the
+/// number of entries before it allocates memory.
 pub fn take_lengths(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<usize>> {
     let lengths = u32::take(n, &format!("{name}.length"), bundle)?;
     Ok(lengths.into_iter().map(|n| n as usize).collect())
 }
 
-/// No count is larger: added one by one importances end at 2^54 of the largest, 1e18, from where
-/// on one more changes nothing.
+/// Maximum of counts. A sum of importance weights, which are at most 1e18, stops growing at 2^54
+/// times that.
 const LARGEST_COUNT: f64 = 1e36;
 
-/// Whether a count or a sum of importances is one.
+/// Returns whether a count or a sum of importance weights is valid.
 pub fn is_count<N: Copy + Into<f64>>(count: &N) -> bool {
     let count: f64 = (*count).into();
     count.is_sign_positive() && count <= LARGEST_COUNT
 }
 
-/// Whether a sum of squares or counts in single precision is one: learning cuts them off there.
+/// Returns whether a single precision sum of squares or counts is valid; learning limits them.
 pub fn is_sum(sum: &f32) -> bool {
     (0.0..=LARGEST).contains(sum)
 }
 
-/// A sum of importances times something, as a count.
+/// Limits a sum of importance weights to the range of counts.
 #[inline]
 pub fn bounded_count(sum: f64) -> f64 {
     sum.min(LARGEST_COUNT)
 }
 
-/// Whether a statistic is one: NaN where it is unknown.
+/// Returns whether a statistic is valid; NaN is an unknown one.
 pub fn is_statistic(statistic: &f64) -> bool {
     statistic.is_nan() || statistic.abs() <= LARGEST_DOUBLE
 }
 
-/// Whether a score is one: minus infinity where there is none.
+/// Returns whether a score is valid; minus infinity means that there is none.
 pub fn is_score(score: &f32) -> bool {
     *score == f32::NEG_INFINITY || score.abs() <= LARGEST
 }
 
-/// An error where a value of the column `name` breaks its rule.
+/// Returns an error if a value of the column `name` breaks its rule.
 pub fn check_column<T>(
     column: &[T],
     rule: impl Fn(&T) -> bool,
@@ -200,10 +196,10 @@ pub fn check_column<T>(
     }
 }
 
-/// Implements [`Record`] for a struct by the list of its fields. `field: rule` refuses
-/// values for which `rule(&value)` is false, in place of the bounds of
-/// [`Bundle::take`](crate::file::Bundle::take); fields after `..` are not stored and take the
-/// value given.
+/// Implements [`Record`] for a struct with the listed fields. `field: rule` refuses values for
+/// which `rule(&value)` is false, instead of values out of the bounds of
+/// [`Bundle::take`](crate::file::Bundle::take). Fields after `..` are not stored and get the
+/// given value.
 ///
 /// ```text
 /// record!(Node { parent, count: is_count, labels } .. { cache: Vec::new() });
@@ -255,39 +251,24 @@ macro_rules! record {
     };
 }
 
-/// A part of a model with named fields. [`persist!`](crate::persist) implements it by the
-/// list of the fields.
+/// A part of a model with named fields; see [`persist!`](crate::persist).
 pub trait Persist {
     /// Stores the fields.
     fn put(&self, bundle: &mut Bundle);
 
-    /// Takes the fields over into a part made from the same parameters. Must check everything
-    /// that the model relies on later (lengths, indices in range): a checksum keeps out
-    /// accidents, not a file that somebody made up.
+    /// Replaces the fields of a part that was created with the same parameters. This must check
+    /// everything that the model relies on, such as lengths and indices, because the checksum does
+    /// not protect against forged files.
     fn fill(&mut self, bundle: &mut Bundle) -> Result<()>;
 }
 
-/// How a field listed with [`persist!`](crate::persist) is stored: a few values as JSON.
-pub struct Meta;
-/// How a field is stored: records, as an array for each of their fields.
+/// Storage of a field of [`persist!`](crate::persist) of records as an array for each of their
+/// fields.
 pub struct Columns;
-/// How a field is stored: scores as an array, minus infinity where there is none.
+/// Storage of a field of scores as an array, which may have minus infinities.
 pub struct Scores;
-/// How a field is stored: a part with fields of its own, in a bundle of its own.
+/// Storage of a field that is itself a [`Persist`] in a nested bundle.
 pub struct Nest;
-
-impl Meta {
-    /// Stores `value`.
-    pub fn put(value: &impl Serialize, name: &str, bundle: &mut Bundle) {
-        bundle.put_meta(name, value);
-    }
-
-    /// Replaces `value` by the one stored.
-    pub fn fill(value: &mut impl DeserializeOwned, name: &str, bundle: &mut Bundle) -> Result<()> {
-        *value = bundle.take_meta(name)?;
-        Ok(())
-    }
-}
 
 impl Columns {
     /// Stores `records`.
@@ -295,7 +276,7 @@ impl Columns {
         R::put(records.iter(), name, bundle);
     }
 
-    /// Replaces `records` by those stored.
+    /// Replaces `records` by the stored ones.
     pub fn fill<R: Record>(records: &mut Vec<R>, name: &str, bundle: &mut Bundle) -> Result<()> {
         *records = R::take(None, name, bundle)?;
         Ok(())
@@ -308,7 +289,7 @@ impl Scores {
         bundle.put(name, scores);
     }
 
-    /// Replaces `scores` by those stored.
+    /// Replaces `scores` by the stored ones.
     pub fn fill<S>(scores: &mut S, name: &str, bundle: &mut Bundle) -> Result<()>
     where
         S: FromIterator<f32>,
@@ -328,7 +309,7 @@ impl Nest {
         bundle.nest(name, inner);
     }
 
-    /// Fills `part` with what is stored.
+    /// Replaces the fields of `part` by the stored ones.
     pub fn fill(part: &mut impl Persist, name: &str, bundle: &mut Bundle) -> Result<()> {
         let mut inner = bundle.unnest(name)?;
         inner.expect_kind(name)?;
@@ -336,11 +317,10 @@ impl Nest {
     }
 }
 
-/// Implements [`Persist`] by the list of fields, in the order in which they are read. A field
-/// is `Meta`, `Columns`, `Scores`, `Flat` (the type [`Flat`](super::Flat), which may stay in the
-/// file) or `Nest`, and has its own name in the file unless `name = path` gives
-/// another. `check` names a method `fn(&self) -> Result<()>` that says what does not fit
-/// together;
+/// Implements [`Persist`] with the listed fields, which are read in this order. A field is `Meta`
+/// (stored as JSON), `Columns`, `Scores`, `Flat` (the type [`Flat`](super::Flat), which may stay in
+/// the file) or `Nest`. `name = path` stores the field `path` under another name. `check` is a
+/// method `fn(&self) -> Result<()>` that returns an error if fields do not match.
 ///
 /// ```text
 /// persist!(Tree {
@@ -351,6 +331,18 @@ impl Nest {
 /// ```
 #[macro_export]
 macro_rules! persist {
+    (@put Meta $value:expr, $name:expr, $bundle:ident) => { $bundle.put_meta($name, &$value) };
+    (@put Flat $value:expr, $name:expr, $bundle:ident) => { $bundle.put($name, $value.clone()) };
+    (@put $kind:ident $value:expr, $name:expr, $bundle:ident) => {
+        $crate::file::$kind::put(&$value, $name, $bundle)
+    };
+    (@fill Meta $value:expr, $name:expr, $bundle:ident) => { $value = $bundle.take_meta($name)? };
+    (@fill Flat $value:expr, $name:expr, $bundle:ident) => {
+        $value = $bundle.take_flat($name, None)?
+    };
+    (@fill $kind:ident $value:expr, $name:expr, $bundle:ident) => {
+        $crate::file::$kind::fill(&mut $value, $name, $bundle)?
+    };
     (@path $self:ident $name:ident) => { $self.$name };
     (@path $self:ident $name:ident $($path:ident).+) => { $self.$($path).+ };
     ($type:ty {
@@ -358,19 +350,17 @@ macro_rules! persist {
     } $(check $check:ident)?) => {
         impl $crate::file::Persist for $type {
             fn put(&self, bundle: &mut $crate::file::Bundle) {
-                $($crate::file::$kind::put(
-                    &$crate::persist!(@path self $name $($first $(. $rest)*)?),
-                    stringify!($name),
-                    bundle,
+                $($crate::persist!(
+                    @put $kind $crate::persist!(@path self $name $($first $(. $rest)*)?),
+                    stringify!($name), bundle
                 );)*
             }
 
             fn fill(&mut self, bundle: &mut $crate::file::Bundle) -> $crate::Result<()> {
-                $($crate::file::$kind::fill(
-                    &mut $crate::persist!(@path self $name $($first $(. $rest)*)?),
-                    stringify!($name),
-                    bundle,
-                )?;)*
+                $($crate::persist!(
+                    @fill $kind $crate::persist!(@path self $name $($first $(. $rest)*)?),
+                    stringify!($name), bundle
+                );)*
                 $(self.$check().map_err(|what| bundle.damaged(what))?;)?
                 Ok(())
             }

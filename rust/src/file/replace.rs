@@ -1,76 +1,59 @@
-//! Files that are replaced whole or not at all.
+//! Atomic replacement of files.
 
-use std::collections::hash_map::RandomState;
 use std::fs::{self, File, OpenOptions};
-use std::hash::{BuildHasher, Hasher};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use tempfile::TempPath;
+use tempfile::{Builder, TempPath};
 
-/// A file written in the place of another, which stays until this one is safely on
-/// the disk. Dropped before it is finished it leaves nothing behind; a process that is killed
-/// leaves a file `.xmtree-*.tmp`.
+/// A new file that replaces another one when it is finished. If it is dropped before, it leaves
+/// nothing behind; a killed process leaves a file `.xmtree-*.tmp`.
 pub(crate) struct Replacement {
-    /// What is to be written to.
+    /// The new file.
     pub file: File,
-    /// Where the file is until it is finished, and where then; none for a pipe or a device, which
-    /// cannot be replaced, only written to.
-    names: Option<(TempPath, PathBuf)>,
+    /// Temporary and final path; None for a pipe or device, which is written to directly.
+    paths: Option<(TempPath, PathBuf)>,
 }
 
 impl Replacement {
+    /// Creates a temporary file next to `path`. A link at `path` stays, and its target is replaced.
     pub fn begin(path: &Path) -> io::Result<Self> {
-        let target = followed(path)?;
-        let standing = fs::metadata(&target).ok();
-        if standing.as_ref().is_some_and(|file| !file.is_file()) {
-            // A directory fails here with the system's own words.
+        let target = match fs::canonicalize(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => path.to_owned(),
+            target => target?,
+        };
+        let existing = fs::metadata(&target).ok();
+        if existing.as_ref().is_some_and(|file| !file.is_file()) {
+            // For a directory, this returns the system's error.
             let file = OpenOptions::new().write(true).open(&target)?;
-            return Ok(Self { file, names: None });
+            return Ok(Self { file, paths: None });
         }
-        // Made here, like any new file: tempfile's are private, and its errors lack the number.
-        let random = RandomState::new().build_hasher().finish();
-        let name = format!(".xmtree-{random:016x}.tmp");
-        let temporary = directory_of(&target).join(name);
-        let file = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(&temporary)?;
-        let temporary = TempPath::try_from_path(temporary)?;
-        if let Some(standing) = standing {
-            file.set_permissions(standing.permissions())?;
+        // Opened here, because tempfile's own files are private and its errors have no number.
+        let new_file = |path: &Path| OpenOptions::new().write(true).create_new(true).open(path);
+        let mut builder = Builder::new();
+        let builder = builder.prefix(".xmtree-").suffix(".tmp");
+        let (file, temporary) = builder
+            .make_in(directory_of(&target), new_file)?
+            .into_parts();
+        if let Some(existing) = existing {
+            file.set_permissions(existing.permissions())?;
         }
-        let names = Some((temporary, target));
-        Ok(Self { file, names })
+        let paths = Some((temporary, target));
+        Ok(Self { file, paths })
     }
 
+    /// Moves the file to its final path, once it is on the disk.
     pub fn finish(self) -> io::Result<()> {
-        let Some((temporary, target)) = self.names else {
+        let Some((temporary, target)) = self.paths else {
             return Ok(());
         };
         self.file.sync_all()?;
         temporary.persist(&target).map_err(|failed| failed.error)?;
-        // The new name must reach the disk too; some file systems cannot be asked.
+        // The directory entry must reach the disk too, which some file systems do not support.
         #[cfg(unix)]
         let _ = File::open(directory_of(&target)).and_then(|directory| directory.sync_all());
         Ok(())
     }
-}
-
-/// What stands, or will stand, at `path`: a link stays a link, also one to a file that is not there
-/// yet, and what it points to is replaced.
-fn followed(path: &Path) -> io::Result<PathBuf> {
-    /// Linux follows as many.
-    const MAX_LINKS: usize = 40;
-    let mut target = path.to_owned();
-    for _ in 0..MAX_LINKS {
-        match fs::read_link(&target) {
-            Ok(link) => target = directory_of(&target).join(link),
-            Err(_) => return Ok(target),
-        }
-    }
-    // Links in a circle: the system's own words.
-    fs::canonicalize(path)
 }
 
 fn directory_of(path: &Path) -> &Path {
@@ -87,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_replaced_whole_and_an_unfinished_one_leaves_nothing() {
+    fn unfinished_files_leave_nothing() {
         let directory = tempfile::tempdir().unwrap();
         let target = directory.path().join("model");
         for text in ["first", "second"] {
@@ -102,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_the_numbers_of_the_system() {
+    fn errors_have_the_number_of_the_system() {
         let directory = tempfile::tempdir().unwrap();
         let failed = Replacement::begin(&directory.path().join("none").join("model"));
         let error = failed.err().unwrap();

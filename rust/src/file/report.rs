@@ -1,38 +1,38 @@
-//! What there is to know of a model or one of its trees, as named columns: the same for Rust,
-//! for `tree_` in Python, for `inspect` and for files.
+//! Descriptions of a model or of the nodes of a tree, as named columns. Rust, `tree_` in Python
+//! and `inspect` use the same columns.
 
 use super::{Array, Element, Flat};
 
-/// Named columns, in the order in which they are shown.
+/// Named columns, in display order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report(Vec<Column>);
 
-/// One column.
+/// A column of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Column {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
-    /// Its values, row by row where it is a matrix.
+    /// Values; a matrix row by row.
     pub values: Array,
-    /// How the values are to be read.
+    /// Shape of the values.
     pub shape: Shape,
 }
 
-/// How the values of a column are to be read.
+/// Shape of the values of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// There is one, of the whole.
+    /// One value for the model.
     Scalar,
-    /// One per node (or feature, or tree).
+    /// One value per node (or feature, or tree).
     Vector,
-    /// As many per node.
+    /// This many values per node.
     Matrix(usize),
-    /// One per node, of which 0 is false and 1 is true.
+    /// One value per node, 0 for false and 1 for true.
     Flags,
 }
 
 impl Report {
-    /// Without columns.
+    /// Creates a report without columns.
     pub fn new() -> Self {
         Self::default()
     }
@@ -54,7 +54,7 @@ impl Report {
         self.push(name, values.into(), Shape::Vector);
     }
 
-    /// Adds a column of yes or no per node.
+    /// Adds a column of one boolean per node.
     pub fn flags(&mut self, name: &'static str, values: impl IntoIterator<Item = bool>) {
         let values: Vec<u8> = values.into_iter().map(u8::from).collect();
         self.push(name, values.into(), Shape::Flags);
@@ -65,7 +65,7 @@ impl Report {
         self.push(name, values.into(), Shape::Matrix(width));
     }
 
-    /// Adds a value of the whole.
+    /// Adds a value of the model.
     pub fn scalar<E: Element>(&mut self, name: &'static str, value: E)
     where
         Array: From<Vec<E>>,
@@ -73,12 +73,12 @@ impl Report {
         self.push(name, vec![value].into(), Shape::Scalar);
     }
 
-    /// The columns, in order, to be taken.
+    /// Returns the columns, in order.
     pub fn into_columns(self) -> Vec<Column> {
         self.0
     }
 
-    /// The values of a column; none if there is no such column of this type.
+    /// Returns the values of a column; None if there is no such column of this type.
     pub fn get<E: Element>(&self, name: &str) -> Option<Vec<E>> {
         let column = self.0.iter().find(|column| column.name == name)?;
         E::from_array(column.values.clone())

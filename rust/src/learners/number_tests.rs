@@ -319,7 +319,7 @@ fn files_for_prediction_cannot_be_loaded_for_training() {
         let options = FitOptions::threads(1);
         model.fit(&data.batch(false), options, &control).unwrap();
         for (whole, for_prediction) in [
-            (model.to_compact_bundle(&control).unwrap(), false),
+            (model.to_prediction_bundle(true, &control).unwrap(), false),
             (model.to_bundle(), true),
         ] {
             let mut bundle = whole;

@@ -1,43 +1,37 @@
-//! Prepared examples: their non-zeros and, where many columns are filled, full rows.
+//! Prepared examples: their non-zeros, and dense rows if many columns are filled.
 //!
-//! Learning takes one example at a time down a tree ([`PathExample`]). Prediction takes a
-//! [`Block`] of them: walking one at a time, a tree's weights come from afar at every node; sent
-//! down together, the examples at a node share its weights, and the examples themselves, kept as
-//! non-zeros, are a fraction of their size.
+//! Learning sends one example at a time down a tree ([`PathExample`]). Prediction sends a [`Block`]
+//! of examples, so that those at a node share its weights. One at a time, every node would be a
+//! cache miss.
 
 use super::{lookup, AlignedRow, Slot, StepLimit, Weights};
 use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
 use crate::simd::{axpy, dot, dot_lanes, four_sums, sparse_dot, LANES};
 
-/// One example on its way down a tree.
-///
-/// Beside the non-zeros it has them in whole registers where so many columns are filled
-/// that this is the cheaper way.
+/// One example on its way down a tree, with a dense copy if that makes products faster.
 #[derive(Debug, Default, Clone)]
 pub struct PathExample {
-    /// The non-zeros, the constant last.
+    /// Non-zeros; the last is the constant.
     pub(super) row: RowBuffer,
-    /// All columns are below this; 0 until that was looked at.
+    /// Bound of the columns; 0 until they have been checked.
     width: usize,
-    /// Step direction per non-zero, if the optimiser has one for all nodes.
-    pub(super) direction: Vec<f32>,
-    /// How far a step along the direction may go.
-    pub(super) limit: StepLimit,
-    /// How many dimensions there are to learn from it; see
-    /// [`Preconditioner::direction`].
+    /// Step direction per non-zero, if the optimizer has one for all nodes.
+    pub(crate) direction: Vec<f32>,
+    /// Maximum length of a step along the direction.
+    pub(crate) limit: StepLimit,
+    /// Effective number of dimensions; see [`Preconditioner::direction`].
     pub(super) dimension: f32,
-    /// All columns, with zeros, and the direction likewise; unless the row is sparse.
+    /// True if the dense copies below are used.
     is_spread: bool,
     spread: AlignedRow<f32>,
     spread_direction: AlignedRow<f32>,
 }
 
 impl PathExample {
-    /// An example of which at least one column in so many is filled is cheaper in
-    /// whole registers than one value at a time.
+    /// Products use dense rows if at least one column in this many is filled.
     pub const DENSE_SHARE: usize = 16;
 
-    /// Replaces the example by `other` with an indicator for each of `columns`.
+    /// Replaces the example by `other` with the value 1 in each of `columns` added.
     pub fn widened(&mut self, other: &Self, columns: impl IntoIterator<Item = u32>) {
         self.width = 0;
         self.is_spread = false;
@@ -52,13 +46,13 @@ impl PathExample {
         preparation.read(rows, i, &mut self.row);
     }
 
-    /// Replaces the example by row `i` of a stream, prepared by what is known with it.
+    /// Replaces the example by row `i` of a stream; see [`Preparation::observe_and_read`].
     pub fn observe_and_read(&mut self, preparation: &mut Preparation, rows: &Rows<'_>, i: usize) {
         self.width = 0;
         preparation.observe_and_read(rows, i, &mut self.row);
     }
 
-    /// Replaces the example by row `i` of a block, to be scored.
+    /// Replaces the example by row `i` of a block.
     pub fn take(&mut self, block: &Block, i: usize) {
         let (columns, values) = block.row(i);
         self.width = 0;
@@ -69,7 +63,7 @@ impl PathExample {
         self.settle(block.width());
     }
 
-    /// Checks the columns and decides on the form.
+    /// Checks the columns and makes a dense copy of dense rows.
     pub(super) fn settle(&mut self, width: usize) {
         let RowBuffer { columns, values } = &self.row;
         assert_below(columns, width);
@@ -81,26 +75,17 @@ impl PathExample {
         }
     }
 
-    /// Effective number of dimensions, at least 1.
+    /// Returns the effective number of dimensions, at least 1.
     pub fn dimension(&self) -> f32 {
         self.dimension.max(1.0)
     }
 
-    /// The non-zeros, the constant last.
+    /// Returns the non-zeros; the last is the constant.
     pub fn row(&self) -> &RowBuffer {
         &self.row
     }
 
-    /// Step direction per non-zero, where the optimiser has one for all nodes.
-    pub fn direction(&self) -> &[f32] {
-        &self.direction
-    }
-
-    /// How far a step along the direction may go.
-    pub fn limit(&self) -> StepLimit {
-        self.limit
-    }
-
+    /// Limits steps along a new direction and makes its dense copy.
     pub(super) fn settle_direction(&mut self) {
         self.limit = StepLimit::new(&self.direction, 1.0);
         if self.is_spread {
@@ -110,11 +95,13 @@ impl PathExample {
         }
     }
 
-    /// Product with the weights of one regressor.
+    /// Returns the product with the weights of one regressor.
     ///
     /// # Panics
     ///
-    /// If a row of weights is shorter than the example is wide, or its form not settled.
+    /// If a dense row of weights is narrower than the example, or before [`Regressors::prepare`].
+    ///
+    /// [`Regressors::prepare`]: super::Regressors::prepare
     #[inline]
     pub fn dot(&self, weights: &Weights<f32>) -> f32 {
         let RowBuffer { columns, values } = &self.row;
@@ -122,16 +109,15 @@ impl PathExample {
             Weights::Row(row) if self.is_spread => dot(&self.spread, row),
             Weights::Row(row) => {
                 assert!(row.len() >= self.width && self.width > 0);
-                // SAFETY: `settle` has compared all columns with `width`, and `read`,
-                // which alone changes them, takes that back.
+                // SAFETY: `settle` has checked that all columns are below `width`, and every change
+                // of the columns resets `width` to 0.
                 unsafe { sparse_dot(columns, values, row) }
             }
             Weights::Table(table) => dot_slots(columns, values, table.slots()),
         }
     }
 
-    /// Adds `step` times the direction to the weights of one regressor of `width`
-    /// columns.
+    /// Adds `step` times the direction to the weights of one regressor of `width` columns.
     #[inline]
     pub fn add(&self, step: f32, weights: &mut Weights<f32>, width: usize) {
         if self.is_spread {
@@ -149,25 +135,26 @@ impl PathExample {
     }
 }
 
-/// An example of which at least one column in so many is filled is kept as a
-/// full row as well: then whole registers are cheaper than single values.
+/// Rows of a block are stored densely if at least one column in this many is filled.
 const MAX_COLUMNS_PER_VALUE: usize = 4;
 
-/// Some prepared rows. How a row is kept, and with it the last bit of its
-/// products, depends on the row alone and not on its neighbours.
+/// A block of prepared rows. The storage of a row, and so the last bit of its products, depends on
+/// this row only.
 #[derive(Debug, Clone, Default)]
 pub struct Block {
     width: usize,
     rows: RaggedRows,
-    /// Where a row lies in `full`, or `SPARSE`.
+    /// Position of each row in `full`, or `SPARSE`.
     full_at: Vec<usize>,
+    /// Dense rows.
     full: AlignedRow<f32>,
     row: RowBuffer,
 }
 
+/// Position of rows that are not stored densely.
 const SPARSE: usize = usize::MAX;
 
-/// In rows of at most so many columns single values cost no more than whole registers.
+/// Up to this many columns, products by value are as fast as by vector register.
 const MAX_NARROW_COLUMNS: usize = 64;
 
 impl Block {
@@ -175,7 +162,7 @@ impl Block {
     ///
     /// # Panics
     ///
-    /// If `preparation` makes columns that are not below `width`.
+    /// If a prepared column is not below `width`.
     pub fn fill(
         &mut self,
         preparation: &Preparation,
@@ -201,12 +188,12 @@ impl Block {
         }
     }
 
-    /// Columns that there are weights for.
+    /// Number of columns of the weights.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Columns and values of row `i`.
+    /// Returns columns and values of row `i`.
     pub fn row(&self, i: usize) -> (&[u32], &[f32]) {
         self.rows.row(i)
     }
@@ -216,16 +203,11 @@ impl Block {
         self.full_at.len()
     }
 
-    /// Whether there is no row.
-    pub fn is_empty(&self) -> bool {
-        self.full_at.is_empty()
-    }
-
-    /// Product of row `i` with the weights of one regressor.
+    /// Returns the product of row `i` with the weights of one regressor.
     ///
     /// # Panics
     ///
-    /// If a row of weights is not as long as the block is wide.
+    /// If a dense row of weights has another width than the block.
     #[inline]
     pub fn dot(&self, i: usize, weights: &Weights<f32>) -> f32 {
         match weights {
@@ -234,55 +216,55 @@ impl Block {
         }
     }
 
-    /// Product of row `i` with weights in a full row.
+    /// Returns the product of row `i` with a dense row of weights.
     ///
     /// # Panics
     ///
-    /// If there are not as many weights as the block is wide.
+    /// If `weights` have another width than the block.
     #[inline]
     pub fn dot_row(&self, i: usize, weights: &[f32]) -> f32 {
         assert_eq!(weights.len(), self.width);
         match self.full_at[i] {
             SPARSE => {
                 let (columns, values) = self.rows.row(i);
-                // SAFETY: `fill` has compared all columns with `width`.
+                // SAFETY: `fill` has checked that all columns are below `width`.
                 unsafe { sparse_dot(columns, values, weights) }
             }
             from => dot(&self.full[from..from + self.width], weights),
         }
     }
 
-    /// Products of row `i` with the weights in each lane.
+    /// Returns the products of row `i` with the weights in each lane.
     ///
     /// # Panics
     ///
-    /// If there are not as many weights as the block is wide.
+    /// If there are fewer weights than the block has columns.
     #[inline]
     pub fn dot_lanes(&self, i: usize, lanes: &[[f32; LANES]]) -> [f32; LANES] {
         let (columns, values) = self.rows.row(i);
         dot_lanes(columns, values, lanes)
     }
 
-    /// Whether row `i` is scored value by value with many weights side by side; else register by
-    /// register, by one row of weights after the other.
+    /// Returns whether row `i` should be scored with [`Self::dot_lanes`], value by value with many
+    /// regressors, and not with one dense row of weights after the other.
     #[inline]
     pub fn is_for_lanes(&self, i: usize) -> bool {
         self.full_at[i] == SPARSE || self.width <= MAX_NARROW_COLUMNS
     }
 
-    /// Product of row `i` with the weights of one regressor, added up as a lane of
-    /// [`Self::dot_lanes`] is.
+    /// Returns the product of row `i` with the weights of one regressor, with sums in the order of
+    /// [`Self::dot_lanes`].
     ///
     /// # Panics
     ///
-    /// If a row of weights is not as long as the block is wide.
+    /// If a dense row of weights has another width than the block.
     #[inline]
     pub fn dot_as_lane(&self, i: usize, weights: &Weights<f32>) -> f32 {
         let (columns, values) = self.rows.row(i);
         match weights {
             Weights::Row(row) => {
                 assert_eq!(row.len(), self.width);
-                // SAFETY: `fill` has compared all columns with `width`.
+                // SAFETY: `fill` has checked that all columns are below `width`.
                 unsafe { sparse_dot(columns, values, row) }
             }
             Weights::Table(table) => {
@@ -292,7 +274,7 @@ impl Block {
         }
     }
 
-    /// Product of row `i` with weights in the slots of a table.
+    /// Returns the product of row `i` with weights in the slots of a table.
     #[inline]
     pub fn dot_slots(&self, i: usize, slots: &[Slot<f32>]) -> f32 {
         let (columns, values) = self.rows.row(i);
@@ -300,7 +282,7 @@ impl Block {
     }
 }
 
-/// Panics unless all columns are below `width`: unchecked products rely on it.
+/// Panics unless all columns are below `width`, on which unchecked products rely.
 fn assert_below(columns: &[u32], width: usize) {
     let highest = columns
         .iter()
@@ -308,14 +290,14 @@ fn assert_below(columns: &[u32], width: usize) {
     assert!((highest as usize) < width);
 }
 
-/// Adds the values to a full row of zeros; hashed columns may collide.
+/// Adds the values to a dense row of zeros. Hashed columns may collide.
 fn spread(columns: &[u32], values: &[f32], into: &mut [f32]) {
     for (&column, &value) in columns.iter().zip(values) {
         into[column as usize] += value;
     }
 }
 
-/// Product with weights in the slots of a table.
+/// Returns the product with weights in the slots of a table.
 #[inline]
 fn dot_slots(columns: &[u32], values: &[f32], slots: &[Slot<f32>]) -> f32 {
     let mut sum = 0.0;
@@ -329,7 +311,7 @@ fn dot_slots(columns: &[u32], values: &[f32], slots: &[Slot<f32>]) -> f32 {
     sum
 }
 
-/// `width` rounded up to whole registers.
+/// Rounds `width` up to a multiple of the SIMD lanes.
 pub fn padded(width: usize) -> usize {
     width.next_multiple_of(LANES)
 }

@@ -1,8 +1,9 @@
-//! Losses and their importance-aware steps; the softmax, vectorised and the same on all machines.
+//! Losses and their importance-aware steps, and a vectorized softmax that is the same on all
+//! machines.
 //!
-//! Karampatziakis & Langford, "Online importance weight aware updates" (UAI
-//! 2011): instead of one gradient step of size `a`, follow the gradient flow
-//! for time `a` along the fixed direction `d`, in closed form.
+//! Karampatziakis & Langford, "Online importance weight aware updates" (UAI 2011): instead of one
+//! gradient step of size `a`, follow the gradient flow for time `a` along the fixed direction `d`,
+//! in closed form.
 
 use crate::choices;
 use crate::simd::{dispatched, LANES};
@@ -24,11 +25,11 @@ choices! {
 }
 
 impl Loss {
-    /// How far to go along a direction `d` whose product with the example is
-    /// `ppu` ("prediction change per unit"), for a step size times importance of `a`.
+    /// Returns the length of the step along a direction whose product with the example is `ppu`
+    /// ("prediction change per unit"). `a` is the learning rate times the importance weight.
     #[inline]
     pub fn step(self, y: f32, p: f32, a: f32, ppu: f32) -> f32 {
-        // Below this the closed forms lose their digits; their limits are used.
+        // Below this, the closed forms lose precision and their limits are used.
         const SMALL: f32 = 1e-6;
         match self {
             Self::Squared => {
@@ -53,7 +54,7 @@ impl Loss {
             Self::Logistic => {
                 let margin = f64::from(y * p);
                 if margin > 700.0 {
-                    // The exponential would overflow, and the step is 0 long before.
+                    // The step is 0, and the exponential would overflow.
                     return 0.0;
                 }
                 let (a, d) = (a.min(f32::MAX), margin.exp());
@@ -63,18 +64,12 @@ impl Loss {
                 let z = f64::from(a) * f64::from(ppu) + margin + d;
                 (-(f64::from(y) * lambert_w_of_exp_minus(z) + f64::from(p)) / f64::from(ppu)) as f32
             }
-            Self::Hinge => {
+            Self::Hinge | Self::SquaredHinge => {
                 let gap = 1.0 - y * p;
                 if gap <= 0.0 {
                     0.0
-                } else {
+                } else if self == Self::Hinge {
                     y * a.min(gap / ppu)
-                }
-            }
-            Self::SquaredHinge => {
-                let gap = 1.0 - y * p;
-                if gap <= 0.0 {
-                    0.0
                 } else if a * ppu < SMALL {
                     y * gap * a
                 } else {
@@ -84,7 +79,7 @@ impl Loss {
         }
     }
 
-    /// The square of the loss's slope in `p`.
+    /// Returns the squared derivative of the loss by `p`.
     #[inline]
     pub fn slope_squared(self, y: f32, p: f32) -> f32 {
         match self {
@@ -101,39 +96,28 @@ impl Loss {
             }
         }
     }
-
-    /// Whether the loss is zero, so that there is nothing to learn.
-    #[inline]
-    pub fn is_satisfied(self, y: f32, p: f32) -> bool {
-        match self {
-            Self::Squared | Self::Quantile => y.to_bits() == p.to_bits(),
-            Self::Logistic => false,
-            Self::Hinge | Self::SquaredHinge => y * p >= 1.0,
-        }
-    }
 }
 
-/// `W(exp(z)) - z`, W being Lambert's function: the root `w` of w + ln w = z, less z.
+/// Returns `W(exp(z)) - z`, where W is Lambert's function: the root `w` of w + ln w = z, minus z.
 fn lambert_w_of_exp_minus(z: f64) -> f64 {
-    // Beyond these the difference is that of two equal numbers, or exp(z) is 0.
+    // Above, the difference would cancel; below, exp(z) is 0.
     const LARGE: f64 = 1e12;
     const SMALL: f64 = -50.0;
     if z < SMALL {
         return -z;
     }
-    // A start good to a few per cent everywhere, then Newton's steps on w + ln w.
+    // Newton's method on w + ln w, from a start with an error of a few percent.
     let mut w = if z >= 1.0 {
         z - z.ln().max(0.0) * z / (1.0 + z)
     } else {
         z.exp() / (1.0 + z.exp())
     };
     for _ in 0..6 {
-        let next = w * (1.0 + z - w.ln()) / (1.0 + w);
-        if (next - w).abs() <= 1e-14 * w {
-            w = next;
+        let last = w;
+        w = last * (1.0 + z - last.ln()) / (1.0 + last);
+        if (w - last).abs() <= 1e-14 * last {
             break;
         }
-        w = next;
     }
     if z > LARGE {
         -w.ln()
@@ -143,7 +127,7 @@ fn lambert_w_of_exp_minus(z: f64) -> f64 {
 }
 
 dispatched! {
-    /// Subtracts `rate` times the gradients from the scores and from the steps.
+    /// Subtracts `rate` times the gradients from scores and steps.
     pub(crate) fn descend(rate: f32, gradients: &[f32], scores: &mut [f32], steps: &mut [f32]) {
         for ((g, p), u) in gradients.iter().zip(scores).zip(steps) {
             *p -= rate * g;
@@ -153,7 +137,7 @@ dispatched! {
 }
 
 dispatched! {
-    /// e^score over the sum of all e^score; the slices' length is a multiple of [`LANES`].
+    /// Computes the softmax of slices whose length is a multiple of [`LANES`].
     pub(crate) fn softmax(scores: &[f32], probabilities: &mut [f32]) {
         let top = scores.iter().fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a });
         let mut sums = [0.0f32; LANES];
@@ -168,7 +152,7 @@ dispatched! {
         }
         let sum: f32 = sums.iter().sum();
         let unit = sum.recip();
-        // Lanes by lanes: the flat loop takes a twentieth more instructions.
+        // A loop over single values would take a twentieth more instructions.
         for lanes in probabilities {
             for probability in lanes {
                 *probability *= unit;
@@ -177,8 +161,8 @@ dispatched! {
     }
 }
 
-/// e^x for x <= 0 to a few units in the last place, 0 below -87: a polynomial, which
-/// vectorises and gives the same result on all machines, as the C library's does not.
+/// Returns e^x for x <= 0 to a few units in the last place, and 0 below -87. Unlike the C
+/// library's function, this polynomial vectorizes and is the same on all machines.
 #[inline(always)]
 fn exp(x: f32) -> f32 {
     const LN2_HIGH: f32 = 0.693_359_4;
@@ -233,7 +217,7 @@ mod tests {
         }
     }
 
-    /// The step is the end of the gradient flow dp/dt = -ppu * slope(p).
+    /// A step ends where the gradient flow dp/dt = -ppu * slope(p) ends.
     #[test]
     fn steps_follow_the_gradient_flow() {
         for loss in ALL {
@@ -246,7 +230,7 @@ mod tests {
                             for _ in 0..n {
                                 let next = p - dt * ppu * slope(loss, y, p);
                                 let kink = matches!(loss, Loss::Hinge | Loss::Quantile);
-                                // At a kink the flow rests.
+                                // The flow stops at a kink.
                                 p = if kink && (next - y) * (p - y) < 0.0 {
                                     y
                                 } else {
@@ -266,8 +250,8 @@ mod tests {
         }
     }
 
-    /// A logistic margin far on the right side stays there, one far on the other side moves
-    /// by the whole step, and one that is moved very far gets as far as the flow does.
+    /// A large margin hardly moves, a very negative one moves by the whole step, and a very long
+    /// step ends where the flow ends.
     #[test]
     fn logistic_steps_of_extreme_margins() {
         let moved = |y: f32, p: f32, a: f32, ppu: f32| {
@@ -288,14 +272,14 @@ mod tests {
                 let moved = moved(y, y * margin, 0.5, 4.0) * f64::from(y);
                 assert!((moved - 2.0).abs() < 1e-6, "{y} {margin}: {moved}");
             }
-            // p + e^p grows by a ppu.
+            // The flow increases p + e^p by a * ppu.
             let end = moved(y, y * 0.3, 1e20, 4.0) * f64::from(y) + f64::from(0.3f32);
             assert!((end.exp() / 4e20 - 1.0).abs() < 1e-4, "{y}: {end}");
         }
     }
 
     #[test]
-    fn small_steps_meet_the_closed_form() {
+    fn small_steps_agree_with_the_closed_form() {
         for loss in ALL {
             let (below, above) = (
                 loss.step(1.0, 0.3, 0.9e-6, 1.0),
@@ -309,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn exp_is_near() {
+    fn exp_is_accurate() {
         for i in 0..8_700_u16 {
             let x = -f32::from(i) / 100.0;
             let exact = f64::from(x).exp();

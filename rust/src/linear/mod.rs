@@ -1,11 +1,11 @@
-//! Online linear regressors: what every learner with routers or scorers is made of.
+//! Online linear regressors, used as routers and scorers.
 //!
-//! A loss says how far to step, an optimiser in which direction. The step of
-//! [`Loss::step`] never overshoots, whatever the importance of the example.
-//! [`Regressors`] keeps the weights of many regressors of which an example needs few;
-//! one-against-all, where an example needs all, has a layout of its own.
+//! A loss determines the length of a step, an optimizer its direction. The step of [`Loss::step`]
+//! never overshoots, whatever the importance weight of the example. [`Regressors`] stores many
+//! regressors, of which an example needs a few. One-against-all, where an example needs all of
+//! them, has its own layout.
 
-// Kernels have to become part of the function whose instruction set they are compiled for.
+// Kernels must be inlined into the function that is compiled for their instruction set.
 #![allow(clippy::inline_always)]
 
 mod example;

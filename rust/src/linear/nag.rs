@@ -1,23 +1,23 @@
-//! Normalised adaptive gradient steps with importance-aware updates: what
-//! Vowpal Wabbit does by default, number for number.
+//! Normalized adaptive gradient steps with importance-aware updates, equal to Vowpal Wabbit's
+//! default.
 //!
-//! Ross, Mineiro & Langford, "Normalized online learning" (UAI 2013). An example
-//! x of importance h, of which the prediction p is clamped to the [`Span`] of the
-//! labels and the loss L is not 0, updates a regressor thus:
+//! Ross, Mineiro & Langford, "Normalized online learning" (UAI 2013). The prediction p is clamped
+//! to the [`Span`] of the labels. If the loss L is not 0, an example x of importance weight h
+//! updates a regressor as follows:
 //!
 //! 1. `G_j += h (dL/dp)^2 x_j^2`;
-//! 2. where `|x_j| > s_j`: `w_j *= s_j / |x_j|`, then `s_j = |x_j|`;
+//! 2. if `|x_j| > s_j`: `w_j *= s_j / |x_j|`, then `s_j = |x_j|`;
 //! 3. `rate_j = 1 / (s_j sqrt(G_j))`;
 //! 4. `t += h`, `N += h sum_j x_j^2 / s_j^2`, `M = sqrt(t / N)`;
-//! 5. `w_j += u M x_j rate_j`, where u is the step of the loss ([`Loss::step`]) for
-//!    a prediction that changes by `M sum_j x_j^2 rate_j` per unit of u.
+//! 5. `w_j += u M x_j rate_j`, where u is the step of the loss ([`Loss::step`]) for a prediction
+//!    that changes by `M sum_j x_j^2 rate_j` per unit of u.
 //!
-//! [`NagSlot::update`] is 1 to 3 for one weight, [`NagTotals::update`] is 4.
-//! [`learn`] applies them to one regressor; one-against-all does so to a vector
-//! of classes at a time. Cost per weight: a square root and four divisions.
+//! [`NagSlot::update`] does steps 1 to 3 for one weight, [`NagTotals::update`] does step 4.
+//! [`learn`] applies them to one regressor, one-against-all to a vector of classes at a time. The
+//! cost per weight is a square root and four divisions.
 //!
-//! Kept for comparison with the papers' own runs; `pn` ([`super::Preconditioner`])
-//! is as good, faster and a third of the size.
+//! This optimizer exists for comparison with the papers. `pn` ([`super::Preconditioner`]) is as
+//! accurate, faster, and needs a third of the memory.
 
 use std::ops::RangeInclusive;
 
@@ -31,7 +31,7 @@ use crate::file::bounded_count;
 /// A weight and its two sums.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct NagSlot {
-    /// The weight.
+    /// Weight.
     pub w: f32,
     /// Sum of squared gradients.
     pub g: f32,
@@ -46,39 +46,27 @@ impl From<NagSlot> for f32 {
 }
 
 impl NagSlot {
-    /// Steps 1 to 3; `slope_squared` is the squared slope of the loss times the
-    /// importance. Returns `x^2 / s^2` and the rate.
+    /// Does steps 1 to 3 for a feature of `size` |x|, where `slope_squared` is the squared slope of
+    /// the loss times the importance weight. Returns `x^2 / s^2` and the rate. A slope of 0 changes
+    /// nothing.
     ///
-    /// `IN_LANES` is for a loop over several regressors, which vectorises: all is
-    /// computed without branches, and those of slope 0 do not change. The numbers are
-    /// the same.
+    /// The selects allow loops over several regressors to vectorize.
     #[inline(always)]
-    pub fn update<const IN_LANES: bool>(&mut self, x: Magnitude, slope_squared: f32) -> (f32, f32) {
+    pub fn update(&mut self, size: f32, slope_squared: f32) -> (f32, f32) {
         let Self { w, s, .. } = *self;
-        self.g = bounded_sum(self.g + slope_squared * x.square);
-        let is_larger = x.size > s && (!IN_LANES || slope_squared > 0.0);
-        if IN_LANES || is_larger {
-            let rescaled = if s > 0.0 { w * (s / x.size) } else { w };
-            self.w = if is_larger { rescaled } else { w };
-            self.s = if is_larger { x.size } else { s };
-        }
-        if IN_LANES {
-            // One that has never changed has no size.
-            let s = if self.s > 0.0 { self.s } else { x.size };
-            (x.square / (s * s), rate(self.g, s))
-        } else {
-            (x.square / (self.s * self.s), self.rate())
-        }
-    }
-
-    #[inline]
-    fn rate(&self) -> f32 {
-        rate(self.g, self.s)
+        let square = size * size;
+        self.g = bounded_sum(self.g + slope_squared * square);
+        let is_larger = size > s && slope_squared > 0.0;
+        let rescaled = if s > 0.0 { w * (s / size) } else { w };
+        self.w = if is_larger { rescaled } else { w };
+        self.s = if is_larger { size } else { s };
+        // A weight that has never changed has no size yet.
+        let s = if self.s > 0.0 { self.s } else { size };
+        (square / (s * s), rate(self.g, s))
     }
 }
 
-/// 1/(s sqrt(G)): 0 where the gradients so far were so small that G is 0, and finite where s is as
-/// small.
+/// Returns 1/(s sqrt(G)), which is 0 if G is 0 because gradients were tiny, and always finite.
 #[inline(always)]
 fn rate(g: f32, s: f32) -> f32 {
     let root = g.sqrt();
@@ -86,69 +74,53 @@ fn rate(g: f32, s: f32) -> f32 {
     (inverse * (1.0 / s)).min(f32::MAX)
 }
 
-/// The size of a feature and its square. Sizes below 2^-63 are taken for that, so
-/// that their squares do not vanish.
-#[derive(Debug, Clone, Copy)]
-pub struct Magnitude {
-    size: f32,
-    /// The square of the size.
-    pub square: f32,
+/// Smallest size of a feature, 2^-63, so that its square is not 0.
+const SMALLEST_SIZE: f32 = 1.084_202e-19;
+
+/// Range of the sizes of features, in accord with prepared values.
+pub(super) const SIZES: RangeInclusive<f32> = SMALLEST_SIZE..=LARGEST_VALUE;
+
+/// Returns the size of a feature of value `x`.
+#[inline(always)]
+pub fn size(x: f32) -> f32 {
+    x.abs().max(SMALLEST_SIZE)
 }
 
-impl Magnitude {
-    const SMALLEST: f32 = 1.084_202e-19;
-
-    /// From the smallest to that of the largest value of a prepared example.
-    pub const RANGE: RangeInclusive<f32> = Self::SMALLEST..=LARGEST_VALUE;
-
-    /// That of a feature of value `x`.
-    #[inline(always)]
-    pub fn new(x: f32) -> Self {
-        let size = x.abs().max(Self::SMALLEST);
-        Self {
-            size,
-            square: size * size,
-        }
-    }
-}
-
-/// What one regressor keeps beside its weights.
+/// Sums that a regressor keeps besides its weights.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct NagTotals {
-    /// Sum of importances.
+    /// Sum of importance weights.
     pub t: f64,
-    /// Sum of normalised squared lengths.
+    /// Sum of normalized squared lengths.
     pub n: f64,
 }
 
 impl NagTotals {
-    /// Step 4 for an example of normalised squared length `length`; returns M.
+    /// Does step 4 for an example of normalized squared length `length`, and returns M.
     #[inline]
     pub fn update(&mut self, importance: f32, length: f32) -> f32 {
         self.t = bounded_count(self.t + f64::from(importance));
         self.n = bounded_count(self.n + f64::from(importance) * f64::from(length));
-        let ratio = self.t as f32 / self.n as f32;
-        // In single precision both may be infinite, or both vanish.
-        let ratio = if ratio.is_nan() {
-            (self.t / self.n) as f32
-        } else {
-            ratio
-        };
+        let mut ratio = self.t as f32 / self.n as f32;
+        // In single precision, both may be infinite or 0.
+        if ratio.is_nan() {
+            ratio = (self.t / self.n) as f32;
+        }
         bounded_sum(ratio).sqrt()
     }
 }
 
-/// The span of labels learned so far, which predictions are clamped to.
+/// Span of the labels so far, to which predictions are clamped.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Span {
-    /// The lowest label, at most 0.
+    /// Lowest label, at most 0.
     pub low: f32,
-    /// The highest label, at least 0.
+    /// Highest label, at least 0.
     pub high: f32,
 }
 
 impl Span {
-    /// Clamps nothing.
+    /// Span of all numbers, which clamps nothing.
     pub const UNBOUNDED: Self = Self {
         low: f32::NEG_INFINITY,
         high: f32::INFINITY,
@@ -161,12 +133,12 @@ impl Span {
         self.high = self.high.max(label);
     }
 
-    /// Whether it is one of labels, or of the clamped logistic scores.
+    /// Returns whether this is a span of labels or of clamped logistic scores.
     pub fn is_sound(self) -> bool {
         (-50.0..=0.0).contains(&self.low) && (0.0..=50.0).contains(&self.high)
     }
 
-    /// `p`, brought into the span.
+    /// Clamps `p` to the span.
     #[inline]
     pub fn clamp(self, p: f32) -> f32 {
         p.clamp(self.low, self.high)
@@ -178,24 +150,24 @@ impl Span {
 #[inline]
 pub(super) fn product<S: Copy + Default + Into<f32>>(weights: &Weights<S>, row: &RowBuffer) -> f32 {
     let mut sum = 0.0;
-    weights.visit(&row.columns, |entry, weight| {
-        sum += weight.into() * row.values[entry];
-    });
+    for (&column, &x) in row.columns.iter().zip(&row.values) {
+        sum += weights.get(column).into() * x;
+    }
     bounded_score(sum)
 }
 
-/// What a regressor is to learn of an example.
+/// Target value and weight of an example.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Target {
-    /// The target value.
+    /// Target value.
     pub y: f32,
-    /// Learning rate times importance.
+    /// Learning rate times importance weight.
     pub a: f32,
-    /// What adaptive sums count.
+    /// Weight of the example in adaptive sums.
     pub importance: f32,
 }
 
-/// One regressor learns one example.
+/// Updates one regressor with one example.
 pub(super) fn learn(
     (totals, weights): &mut (NagTotals, Weights<NagSlot>),
     span: &mut Span,
@@ -213,20 +185,20 @@ pub(super) fn learn(
     span.widen(y);
     let p = clamp(span, before);
     let slope_squared = bounded_sum(importance * loss.slope_squared(y, p));
-    if !loss.is_satisfied(y, p) && slope_squared != 0.0 {
+    if slope_squared != 0.0 {
         weights.prepare_for(row.columns.len(), width);
         let (mut length, mut ppu) = (0.0, 0.0);
         weights.change(&row.columns, |entry, slot| {
-            let x = Magnitude::new(row.values[entry]);
-            let (square, rate) = slot.update::<false>(x, slope_squared);
+            let size = size(row.values[entry]);
+            let (square, rate) = slot.update(size, slope_squared);
             length += square;
-            ppu += x.square * rate;
+            ppu += size * size * rate;
         });
         let factor = totals.update(importance, length);
         let ppu = bounded_sum(ppu * factor);
         let step = bounded_change(loss.step(y, p, a, ppu) * factor);
         weights.change(&row.columns, |entry, slot| {
-            slot.w += bounded_change(step * (row.values[entry] * slot.rate()));
+            slot.w += bounded_change(step * (row.values[entry] * rate(slot.g, slot.s)));
         });
     }
     let raw = product(weights, row);

@@ -1,32 +1,32 @@
-//! "pn": preconditioned, normalised steps with no state per weight; and what bounds a step.
+//! The optimizer "pn": preconditioned, normalized steps without state per weight. Also the bounds
+//! of steps.
 //!
-//! r_f = (sum over examples of h x_f^2)^(-power): a power of 1/4 stands between
-//! no preconditioning and `AdaGrad`'s root, 1/2 is that root. The direction
-//! d_f = r_f x_f / sum_f r_f x_f^2 has x . d = 1, so that the learning rate has no
-//! unit. It depends on the example alone: it is computed once, in O(non-zeros),
-//! for all regressors that learn from the example, be they those of all classes
-//! or of the nodes of a path.
+//! The rate of a feature is r_f = (sum over examples of h x_f^2)^(-power). A power of 1/2 is the
+//! root of `AdaGrad`; 1/4 is between that and no preconditioning. The direction
+//! d_f = r_f x_f / sum_f r_f x_f^2 has x . d = 1, so the learning rate has no unit. It depends on
+//! the example only, and is computed once, in O(non-zeros), for all regressors that learn from the
+//! example: those of all classes, or of the nodes of a path.
 //!
-//! Learning keeps every number of a model finite, whatever finite rows come, so that what was
-//! saved can be loaded: values are at most 1e18 in size once prepared, scores at most
-//! [`LARGEST_SCORE`], and no step changes a weight by more than [`LARGEST_CHANGE`]. Weights end by
-//! themselves far below [`LARGEST`]: from 2^25 times the largest change on, one changes nothing.
-//! Sums of squares are cut off there.
+//! Learning keeps every number of a model finite, for any finite rows, so that every saved model
+//! can be loaded. Prepared values are at most 1e18 in size, scores at most [`LARGEST_SCORE`], and
+//! a step changes a weight by at most [`LARGEST_CHANGE`]. Weights stay far below [`LARGEST`],
+//! because above 2^25 times the largest change, a step is rounded away. Sums of squares are
+//! limited to [`LARGEST`].
 
 use serde::{Deserialize, Serialize};
 
 use crate::data::RowBuffer;
 use crate::error::{Error, Result};
 use crate::file::{is_count, is_sum, LARGEST};
-use crate::simd::{over_fourth_root, over_root};
+use crate::simd::over_root;
 
-/// No score is larger: sums of products may overflow where values and weights are extreme.
+/// Maximum size of a score. Sums of products may overflow if values and weights are extreme.
 const LARGEST_SCORE: f32 = 1e18;
 
-/// No step changes a weight by more.
+/// Maximum change of a weight by one step.
 const LARGEST_CHANGE: f32 = 1e30;
 
-/// `x` brought into -`most` to `most`; NaN becomes `most`.
+/// Clamps `x` to -`most` and `most`; NaN becomes `most`.
 #[inline(always)]
 pub(crate) fn bounded_by(most: f32, x: f32) -> f32 {
     let x = if x < most { x } else { most };
@@ -37,74 +37,74 @@ pub(crate) fn bounded_by(most: f32, x: f32) -> f32 {
     }
 }
 
-/// A sum of products as a score.
+/// Limits a sum of products to the range of scores.
 #[inline(always)]
 pub(crate) fn bounded_score(sum: f32) -> f32 {
     bounded_by(LARGEST_SCORE, sum)
 }
 
-/// Brings the change of a weight, or the length of a step, within bounds.
+/// Limits the change of a weight or the length of a step.
 #[inline(always)]
 pub(crate) fn bounded_change(change: f32) -> f32 {
     bounded_by(LARGEST_CHANGE, change)
 }
 
-/// Brings a sum of squares, which is not negative, within bounds.
+/// Limits a sum of squares, which is not negative.
 #[inline(always)]
 pub(crate) fn bounded_sum(sum: f32) -> f32 {
     sum.min(LARGEST)
 }
 
-/// How long a step along a direction may be: it moves no weight, nor the score, too far. No step of
-/// ordinary data comes near.
+/// Maximum length of a step along a direction, so that neither a weight nor the score changes too
+/// much. Steps of ordinary data are far shorter.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StepLimit(f32);
 
 impl StepLimit {
-    /// For steps along `direction`, which change the score by their length. Where steps are also
-    /// summed up, they are multiplied by `factor` before.
+    /// Computes the limit for steps along `direction`, which change the score by their length.
+    /// `factor` multiplies steps that are also summed.
     pub fn new(direction: &[f32], factor: f32) -> Self {
-        // Bits of positive floats are in the order of the floats, and their maximum vectorizes.
+        // Positive floats are in the order of their bits, whose maximum vectorizes.
         let sizes = direction.iter().map(|d| d.abs().to_bits());
         let largest = f32::from_bits(sizes.fold(0, u32::max));
         Self((LARGEST_CHANGE / largest / factor.max(1.0)).min(LARGEST_SCORE))
     }
 
-    /// `step`, no longer than allowed.
+    /// Limits `step`.
     #[inline(always)]
     pub fn shorten(self, step: f32) -> f32 {
         bounded_by(self.0, step)
     }
 }
 
-/// A score before and after the regressor learned.
+/// Scores of a regressor before and after an update.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scores {
-    /// Before, not clamped.
+    /// Score before the update, not clamped.
     pub before: f32,
-    /// After; what a router descends by.
+    /// Score after the update, by which a router chooses the child.
     pub after: f32,
-    /// After, not clamped to the labels seen (only `Nag` clamps).
+    /// Score after the update, not clamped to the labels so far (only `Nag` clamps).
     pub raw: f32,
 }
 
-/// From so many examples on a sum of squares has no digit for the next one alike.
+/// Number of equal examples after which a single precision sum of squares stops growing.
 const MAX_TOTAL_PER_IMPORTANCE: f64 = (1 << 24) as f64;
 
-/// The multiples of the golden section are spread evenly over fractions.
+/// Golden ratio, whose multiples have evenly distributed fractions.
 const GOLDEN_FRACTION: f64 = 0.618_033_988_749_894_9;
 
-/// Sums of squares per column and the direction they give.
+/// Sums of squares per column, and the step directions that follow from them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Preconditioner {
     power: Power,
-    /// Sum of importances.
+    /// Sum of importance weights.
     pub(crate) total: f64,
-    /// Sum of importance times squared value, by column.
+    /// Sum of importance weight times squared value, for each column.
     pub(crate) squares: Vec<f32>,
 }
 
-/// The root of a column's sum of squares that its steps are divided by.
+/// Root of a column's sum of squares by which steps are divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Power {
     /// The fourth root.
@@ -114,7 +114,7 @@ pub enum Power {
 }
 
 impl Preconditioner {
-    /// For examples of `width` columns.
+    /// Creates sums for `width` columns.
     pub fn new(power: Power, width: usize) -> Self {
         Self {
             power,
@@ -123,7 +123,7 @@ impl Preconditioner {
         }
     }
 
-    /// What restored sums are not.
+    /// Returns an error if restored sums are out of range.
     pub(crate) fn check_sums(&self) -> Result<()> {
         if is_count(&self.total) && self.squares.iter().all(is_sum) {
             return Ok(());
@@ -131,25 +131,25 @@ impl Preconditioner {
         Err(Error::data("sums of squares of columns are out of range"))
     }
 
-    /// Columns of an example.
+    /// Number of columns.
     pub fn width(&self) -> usize {
         self.squares.len()
     }
 
-    /// Has `width` columns from now on, if it has fewer.
+    /// Adds columns, so that there are at least `width`.
     pub fn widen(&mut self, width: usize) {
         if self.squares.len() < width {
             self.squares.resize(width, 0.0);
         }
     }
 
-    /// Adds `example` to the sums and replaces `direction` by its step direction, one
-    /// value per entry of the example.
+    /// Adds `example` to the sums, and replaces `direction` by its step direction, one value per
+    /// entry of the example.
     ///
-    /// Returns the example's effective dimension, the sum over its columns of
-    /// x_f^2 / (mean of x_f^2 so far): the number of columns where all are
-    /// alike, and the more the rarer they are. A regressor that has learned from
-    /// fewer examples than that still has most of this one to learn.
+    /// Returns the example's effective number of dimensions, which is the sum over its columns of
+    /// x_f^2 / (mean of x_f^2 so far). It equals the number of columns if all examples are alike,
+    /// and is larger if the columns are rare. A regressor that has learned fewer examples than this
+    /// number cannot predict the example yet.
     pub fn direction(
         &mut self,
         example: &RowBuffer,
@@ -170,10 +170,10 @@ impl Preconditioner {
             *square = bounded_sum(*square + addend * x * x);
             *square
         }));
-        // A value so small that its square vanishes does not move anything.
+        // A value whose square underflows to 0 changes nothing.
         let (norm, dimension) = match self.power {
-            Power::Quarter => over_fourth_root(&example.values, direction),
-            Power::Half => over_root(&example.values, direction),
+            Power::Quarter => over_root::<4>(&example.values, direction),
+            Power::Half => over_root::<2>(&example.values, direction),
         };
         if norm > 0.0 {
             let scale = norm.recip().min(f32::MAX);
@@ -182,9 +182,8 @@ impl Preconditioner {
         bounded_sum(dimension * self.total as f32)
     }
 
-    /// Adds `example` to the sums, rounded up or down by chance so that they are right on
-    /// average. Rounded to nearest they would stand still, and with them the rates that fall as
-    /// they grow.
+    /// Adds `example` to the sums with stochastic rounding, which is right on average. Rounding to
+    /// nearest would stop the growth of large sums, and the decrease of the rates.
     #[cold]
     fn add_by_chance(&mut self, example: &RowBuffer, importance: f32) {
         let chance = (self.total * GOLDEN_FRACTION).fract();
@@ -192,8 +191,7 @@ impl Preconditioner {
             let square = &mut self.squares[column as usize];
             let exact = f64::from(*square) + f64::from(importance * x * x);
             let nearest = exact as f32;
-            let is_above = f64::from(nearest) > exact;
-            let low = if is_above {
+            let low = if f64::from(nearest) > exact {
                 nearest.next_down()
             } else {
                 nearest
@@ -210,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_grow_on_after_more_examples_than_a_float_has_digits_for() {
+    fn sums_keep_growing_after_many_examples() {
         let mut preconditioner = Preconditioner::new(Power::Half, 3);
         preconditioner.total = MAX_TOTAL_PER_IMPORTANCE;
         preconditioner.squares = vec![
@@ -232,7 +230,7 @@ mod tests {
         assert!(grown(squares[0], 1.0).abs() < 1e-3, "{squares:?}");
         assert!(grown(squares[1], 0.01).abs() < 1e-3, "{squares:?}");
         assert_eq!(squares[2].to_bits(), 5.0f32.to_bits());
-        // Two columns that are as in all examples before count as one dimension each.
+        // Two columns have the same values in all examples, so each counts as one dimension.
         assert!((dimension - 2.0).abs() < 1e-3, "{dimension}");
     }
 }

@@ -1,10 +1,10 @@
-//! Weights in their forms, the steps of single regressors, files that somebody made up.
+//! Tests of storage and steps of regressors, and of forged files.
 
 use super::*;
 use crate::data::{Indices, Preparation, RowBuffer, Rows, Scaling, Values};
 use crate::file::{Bundle, Persist};
 
-/// One row of `width` columns, the last the constant, prepared by `n_bits`.
+/// Prepares one row of `width` columns.
 fn example(
     columns: &[i32],
     values: &[f32],
@@ -22,8 +22,8 @@ fn example(
 }
 
 #[test]
-fn rows_and_tables_give_one_product_whatever_the_form_of_the_example() {
-    // Hashed into two columns, three of which must meet; and wide, so that it stays sparse.
+fn products_do_not_depend_on_storage() {
+    // Two hashed columns, so that features collide; a dense and a sparse row.
     for (width, n_bits) in [(40, Some(1)), (40, None), (4000, None)] {
         let (mut example, block) = example(&[0, 7, 9], &[0.5, 2.0, -1.0], width, n_bits);
         let mut regressors = Regressors::new(Optimizer::Pn, Loss::Squared, block.width());
@@ -34,7 +34,7 @@ fn rows_and_tables_give_one_product_whatever_the_form_of_the_example() {
         let entries = columns.iter().zip(&values);
         let expected: f32 = entries.map(|(&column, &x)| weight(column) * x).sum();
         let full: Vec<f32> = (0..regressors.width() as u32).map(weight).collect();
-        let mut table = Table::new();
+        let mut table = Table::default();
         for &column in &columns {
             *table.entry(column) = weight(column);
         }
@@ -45,7 +45,7 @@ fn rows_and_tables_give_one_product_whatever_the_form_of_the_example() {
         regressors.learn(0, &example, 1.0, 1e-3, 1.0, |_| None);
         let step = Loss::Squared.step(1.0, 0.0, 1e-3, 1.0);
         let mut stepped = vec![0.0; regressors.width()];
-        for (&column, &d) in columns.iter().zip(example.direction()) {
+        for (&column, &d) in columns.iter().zip(&example.direction) {
             stepped[column as usize] += step * d;
         }
         let difference =
@@ -55,7 +55,7 @@ fn rows_and_tables_give_one_product_whatever_the_form_of_the_example() {
 }
 
 #[test]
-fn a_table_becomes_a_row_once_that_is_no_larger() {
+fn a_table_becomes_a_row_that_is_not_larger() {
     let mut weights = Weights::<f32>::default();
     let columns: Vec<u32> = (0..10).collect();
     weights.prepare_for(columns.len(), 64);
@@ -71,7 +71,7 @@ fn a_table_becomes_a_row_once_that_is_no_larger() {
     assert_eq!(row[..], expected);
 }
 
-/// The scores of one regressor that learns examples of two columns: `(x, y, importance)`.
+/// Returns the scores of one regressor that learns examples `(x, y, importance)` of two columns.
 fn learned(optimizer: Optimizer, loss: Loss, examples: &[([f32; 2], f32, f32)]) -> Vec<Scores> {
     let mut regressors = Regressors::new(optimizer, loss, 1);
     regressors.push();
@@ -88,9 +88,9 @@ fn learned(optimizer: Optimizer, loss: Loss, examples: &[([f32; 2], f32, f32)]) 
 }
 
 #[test]
-fn adaptive_steps_are_those_of_their_formulas() {
-    // The hinge, far from satisfied: slope 1, a step of 0.1; sizes s = 2, then 4; t = 1, 2, N = 1, 2,
-    // so M = 1.
+fn adaptive_steps_follow_the_formulas() {
+    // The hinge loss has slope 1 here, so the step is 0.1. Sizes are s = 2, then 4; t = 1, 2 and
+    // N = 1, 2, so M = 1.
     let scores = learned(
         Optimizer::Nag,
         Loss::Hinge,
@@ -101,7 +101,7 @@ fn adaptive_steps_are_those_of_their_formulas() {
     assert!((scores[1].before - 4.0 * w).abs() < 1e-6, "{scores:?}");
     let (rescaled, root) = (w * 2.0 / 4.0, (4.0 + 16.0f32).sqrt());
     assert!((scores[1].raw - 4.0 * (rescaled + 0.1 * 4.0 / (4.0 * root))).abs() < 1e-6);
-    // Beyond the labels learned the score is clamped, and the raw one is not.
+    // The score is clamped to the labels so far, the raw one is not.
     let scores = learned(
         Optimizer::Nag,
         Loss::Hinge,

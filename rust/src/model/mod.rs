@@ -1,5 +1,5 @@
-//! The interface of all classifiers, and what the learners share: the model around online learners,
-//! the passes of `fit`, prediction in blocks of rows.
+//! The interface of all classifiers, and the parts that learners share: the model around online
+//! learners, the passes of `fit`, prediction in blocks of rows.
 
 mod interface;
 mod online;
@@ -10,11 +10,11 @@ mod schedule;
 
 pub(crate) use interface::checks;
 pub use interface::{
-    Accepts, Classifier, FitOptions, LabelSelection, Learner, PredictOptions, Query, ReachedLeaf,
+    Classifier, FitOptions, LabelSelection, Learner, PredictOptions, Query, ReachedLeaf,
     SelectedLabels, Task, TopKArrays,
 };
 pub use online::{Learning, Member, OnlineLearner, OnlineParams, Predictor, Start};
 pub use online_model::OnlineModel;
 pub(crate) use predict::{block_rows, row_values, Blocks};
 pub use predict::{keep_best, TopK};
-pub use schedule::{seed_of, Mistakes, Passes, Schedule};
+pub use schedule::{seed_of, Mistakes, Schedule};

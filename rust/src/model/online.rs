@@ -1,12 +1,12 @@
-//! The interface of a learner that takes examples one after the other, and one such learner as a
-//! member of a model; [`OnlineModel`](super::OnlineModel) does the rest.
+//! The interface of online learners, and one such learner as a member of an
+//! [`OnlineModel`](super::OnlineModel).
 
 use std::fmt::Debug;
 
 use rayon::prelude::*;
 
 use super::predict::{block_rows, row_values, TopK};
-use super::schedule::{Mistakes, Schedule, PATIENCE};
+use super::schedule::{Mistakes, Schedule};
 use super::PredictOptions;
 use crate::control::Control;
 use crate::data::{Batch, Preparation, Rows};
@@ -17,48 +17,47 @@ use crate::params::Params;
 use crate::threads::{with_threads, Lent};
 use crate::tree::FrozenRouters;
 
-/// All that a new member must know.
+/// Arguments for a new member.
 #[derive(Debug, Clone, Copy)]
 pub struct Start<'a> {
     /// Number of classes.
     pub n_classes: usize,
-    /// Whether rows have sets of labels.
-    pub label_sets: bool,
-    /// How examples will be read.
+    /// Preparation of the examples.
     pub preparation: &'a Preparation,
-    /// The examples to come first.
+    /// The first examples.
     pub batch: &'a Batch<'a>,
-    /// Whether these are all there will be (`fit`), and not the beginning of a stream.
+    /// True in `fit`, where `batch` has all examples; false in a stream.
     pub is_all: bool,
 }
 
 /// The parameters of an online learner; [`params!`](macro@crate::params) implements it.
 pub trait OnlineParams: Params {
-    /// The passes of `fit`.
+    /// Returns the passes of `fit`.
     fn schedule(&self) -> Schedule;
 
-    /// Whether importances count relative to their mean.
+    /// Returns whether importance weights are divided by their mean.
     fn scale_weights(&self) -> bool;
 
-    /// How examples are scaled and hashed, decided from the first rows.
+    /// Chooses scaling and hashing by the first rows.
     fn preparation(&self, batch: &Batch<'_>) -> Result<Preparation>;
 }
 
-/// A learner that takes examples one after the other: one member of an [`OnlineModel`](super::OnlineModel).
+/// A learner that takes one example after the other, as a member of an
+/// [`OnlineModel`](super::OnlineModel).
 pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
     /// Name in files; see [`Classifier::kind`](super::Classifier::kind).
     const KIND: &'static str;
-    /// Whether rows may have sets of labels.
+    /// True if rows may have label sets.
     const LABEL_SETS: bool = false;
-    /// Beginnings of the names of those arrays that half the bits are enough for in prediction.
+    /// Prefixes of the names of arrays that need only half the bits in prediction.
     const NARROW_ARRAYS: &'static [&'static str];
-    /// Its parameters.
+    /// Parameters.
     type Params: OnlineParams;
-    /// What prediction uses.
+    /// Frozen form, which prediction uses.
     type Frozen: Clone + Debug + Send + Sync;
-    /// What one thread predicts with.
+    /// Predictor of one thread.
     type Predictor<'a>: Predictor;
-    /// What a predictor works in, if that takes longer to make than a row to predict.
+    /// Scratch memory of a predictor that takes longer to allocate than a row to predict.
     type Memory: Clone + Default + Debug + Send;
 
     /// Name of the learner in messages.
@@ -69,25 +68,24 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
         1
     }
 
-    /// One that has learned nothing.
+    /// Creates an untrained learner.
     fn new(params: &Self::Params, start: &Start<'_>) -> Result<Self>;
 
-    /// The rows of a stream's batch that are learned.
+    /// Returns the rows of a stream's batch that are learned.
     fn present(_params: &Self::Params, batch: &Batch<'_>) -> Vec<u32> {
         batch.present()
     }
 
-    /// Refuses parameters with which it cannot learn from a stream.
+    /// Returns an error if parameters exclude learning from a stream.
     fn check_stream(_params: &Self::Params) -> Result<()> {
         Ok(())
     }
 
-    /// Adds classes of which it has learned nothing, so that there are `n_classes`; on an error it
-    /// stays as it was.
+    /// Adds new classes, so that there are `n_classes`. An error leaves the learner unchanged.
     fn add_classes(&mut self, n_classes: usize) -> Result<()>;
 
-    /// Learns a whole `fit` in a way of its own; false, and nothing learned, where it learns in the
-    /// passes of `schedule`.
+    /// Does a whole `fit`, if the learner has its own way for these parameters. Otherwise it
+    /// returns false and learns nothing, and the passes of `schedule` follow.
     fn fit_in_bulk(
         _member: &mut Member<Self>,
         _schedule: &Schedule,
@@ -98,14 +96,14 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
         Ok(false)
     }
 
-    /// Learns examples in their order.
+    /// Learns examples in order.
     fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()>;
 
-    /// What prediction uses. Costs as much as the model is large.
+    /// Creates the frozen form in O(model size).
     fn freeze(&self, control: &Control) -> Result<Self::Frozen>;
 
-    /// For predictions of one thread: by what [`freeze`](Self::freeze) made of each member, or by
-    /// the members as they are, to the same bit.
+    /// Creates a predictor that uses the `frozen` form of each member, or the members themselves
+    /// with the same results to the bit.
     fn predictor<'a>(
         members: &'a [Member<Self>],
         frozen: Option<&'a [Self::Frozen]>,
@@ -113,43 +111,43 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
         memory: Lent<'a, Self::Memory>,
     ) -> Self::Predictor<'a>;
 
-    /// Refuses options of prediction that it does not have.
+    /// Returns an error if the learner does not have an option that is set.
     fn check_options(params: &Self::Params, options: &PredictOptions) -> Result<()> {
         options.refuse(Self::name(params))
     }
 
-    /// Rows of `row_values` values to be predicted together.
+    /// Returns the number of rows, of `row_values` values each, that are predicted together.
     fn block_rows(row_values: usize) -> usize {
         block_rows(row_values, FrozenRouters::BLOCK_ROWS)
     }
 
-    /// Products of a prediction of the `k` best labels of a row of `row_values` values.
+    /// Estimates the products for the `k` best labels of a row of `row_values` values.
     fn effort(&self, row_values: usize, k: usize, options: &PredictOptions) -> usize;
 
-    /// Rows whose prediction takes about as long as [`freeze`](Self::freeze); 0 where predictions
-    /// need it.
+    /// Number of rows whose prediction takes as long as [`freeze`](Self::freeze); 0 if predictions
+    /// need the frozen form.
     fn freeze_rows(&self) -> usize;
 
-    /// What there is to know of it beside what the model knows.
+    /// Adds to the summary of a model with one member.
     fn summary(&self, _summary: &mut Report) {}
 
-    /// What there is to know of its tree, if it is one.
+    /// Describes the nodes of a tree.
     fn report(&self, _progress: &Mistakes) -> Option<Report> {
         None
     }
 
-    /// The nodes of its [`report`](Self::report) that the terminals of `frozen` are, if it is a tree.
+    /// Returns the node in the [`report`](Self::report) of each terminal of a frozen tree.
     fn nodes_of_terminals(&self, _frozen: &Self::Frozen) -> Option<Vec<u32>> {
         None
     }
 
-    /// The same for prediction only, without what learning keeps: predicts the same to the bit.
+    /// Returns a copy without state for learning, whose predictions are the same to the bit.
     fn for_prediction(&self, control: &Control) -> Result<Self>;
 
-    /// Stores its state.
+    /// Stores the learner.
     fn put(&self, bundle: &mut Bundle);
 
-    /// Restores it. `for_prediction`: what [`for_prediction`](Self::for_prediction) has left of it.
+    /// Restores the learner, or the result of [`for_prediction`](Self::for_prediction).
     fn take(
         params: &Self::Params,
         n_classes: usize,
@@ -159,9 +157,9 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
     ) -> Result<Self>;
 }
 
-/// Answers for a block of rows at a time.
+/// Predictions of one thread, for one block of rows at a time.
 pub trait Predictor {
-    /// Takes in the rows `which`.
+    /// Reads the rows `which`.
     fn read(
         &mut self,
         rows: &Rows<'_>,
@@ -169,14 +167,14 @@ pub trait Predictor {
         control: &Control,
     ) -> Result<()>;
 
-    /// The best label of each row that was read.
+    /// Writes the best label of each row of the block.
     fn best(&mut self, labels: &mut [i32], control: &Control) -> Result<()> {
         let mut scores = vec![0.0; labels.len()];
         self.top_k(1, labels, &mut scores, control)
     }
 
-    /// The `k` best labels of each row that was read, and their scores. What it does not write
-    /// to stays empty.
+    /// Writes the `k` best labels of each row of the block and their scores. Entries that are not
+    /// written stay empty.
     fn top_k(
         &mut self,
         k: usize,
@@ -185,44 +183,44 @@ pub trait Predictor {
         control: &Control,
     ) -> Result<()>;
 
-    /// Calls `visit` with each row that was read, and member and terminal of each of its paths.
+    /// Calls `visit` with row, member and terminal of each path of each row of the block.
     fn terminals(&mut self, _visit: &mut dyn FnMut(usize, usize, u32)) {}
 
-    /// The scores of all classes for each row that was read; false where there are none to be
-    /// had.
+    /// Writes the scores of all classes for each row of the block. Returns false if the learner
+    /// cannot score all classes.
     fn all_scores(&mut self, _scores: &mut [f32], _control: &Control) -> Result<bool> {
         Ok(false)
     }
 }
 
-/// The examples that a learner is handed at a time, and what is kept beside it meanwhile.
+/// Examples to learn in one call, and the state that is updated with the learner.
 #[derive(Debug)]
 pub struct Learning<'a> {
     /// The examples.
     pub batch: &'a Batch<'a>,
-    /// The rows to learn, in their order.
+    /// Rows to learn, in order.
     pub order: &'a [u32],
-    /// The share of a pass that each of them is: 1/N in `fit`; 0 in a stream, where no pass ends
-    /// and means and deviations follow the examples.
+    /// Share of a pass per example: 1/N in `fit`; 0 in a stream, where passes do not end, and means
+    /// and deviations are updated with each example.
     pub clock: f64,
-    /// How they are read.
+    /// Preparation of the examples.
     pub preparation: &'a mut Preparation,
-    /// Counts those answered wrongly before they were learned.
+    /// Count of the mistakes on examples before they are learned.
     pub progress: &'a mut Mistakes,
-    /// Threads; what is learned does not depend on them.
+    /// Number of threads. The result does not depend on it.
     pub n_threads: usize,
     /// Progress and interruption.
     pub control: &'a Control,
 }
 
 impl Learning<'_> {
-    /// Whether the examples are a stream.
+    /// Returns whether the examples are a stream.
     pub fn is_stream(&self) -> bool {
         self.clock == 0.0
     }
 
-    /// Reads one example after the other. `learn` gets each with its label and importance, and
-    /// returns whether it was answered rightly before.
+    /// Reads one example after the other. `learn` gets each with its label and importance weight,
+    /// and returns whether the prediction before learning was right.
     #[inline]
     pub fn each(
         &mut self,
@@ -247,8 +245,8 @@ impl Learning<'_> {
         Ok(())
     }
 
-    /// Reports `n` more examples learned and the progressive loss; an error where the work is to
-    /// stop.
+    /// Reports `n` more learned examples and the progressive loss. Returns an error if the caller
+    /// asked to stop.
     pub fn report(&self, n: usize) -> Result<()> {
         if let Some(loss) = self.progress.loss() {
             self.control.set_loss(loss);
@@ -257,22 +255,22 @@ impl Learning<'_> {
     }
 }
 
-/// A learner with what it reads examples by and what it got wrong on the way. Every example
-/// changes these counts: no two members share a cache line, nor a pair of lines, which processors
-/// fetch together.
+/// A learner with its preparation of examples and its count of mistakes. Every example changes the
+/// counts, so members share neither a cache line nor a pair of lines, which processors fetch
+/// together.
 #[derive(Debug, Clone)]
 #[repr(align(128))]
 pub struct Member<L> {
-    /// How it reads examples.
+    /// Preparation of examples.
     pub preparation: Preparation,
-    /// Examples learned, and how many of them were answered wrongly before.
+    /// Counts of examples, and of mistakes on them before they were learned.
     pub progress: Mistakes,
     /// The learner.
     pub learner: L,
 }
 
 impl<L: OnlineLearner> Member<L> {
-    /// One that has learned nothing.
+    /// Creates an untrained member.
     pub(super) fn new(params: &L::Params, start: &Start<'_>) -> Result<Self> {
         Ok(Self {
             preparation: start.preparation.clone(),
@@ -281,8 +279,8 @@ impl<L: OnlineLearner> Member<L> {
         })
     }
 
-    /// Learns in the passes of `schedule`. Stopped from outside it stays as far as it has come;
-    /// stopped early it goes back to its best pass.
+    /// Learns in the passes of `schedule`. After an interruption, the member keeps what it has
+    /// learned; after early stopping, it returns to its best pass.
     pub(super) fn run_passes(
         &mut self,
         schedule: &Schedule,
@@ -292,7 +290,7 @@ impl<L: OnlineLearner> Member<L> {
     ) -> Result<()> {
         let mut passes = schedule.passes(batch)?;
         let clock = passes.clock;
-        let (mut best, mut since): (Option<(f64, Self)>, _) = (None, 0);
+        let (mut best, mut n_worse): (Option<(f64, Self)>, _) = (None, 0);
         while let Some(order) = passes.next_order() {
             self.learn(batch, order, clock, n_threads, control)?;
             if !schedule.early_stopping {
@@ -301,10 +299,10 @@ impl<L: OnlineLearner> Member<L> {
             let error = self.error(batch, &passes.held_out, control)?;
             if best.as_ref().is_none_or(|(lowest, _)| error < *lowest) {
                 best = Some((error, self.clone()));
-                since = 0;
+                n_worse = 0;
             } else {
-                since += 1;
-                if since == PATIENCE {
+                n_worse += 1;
+                if n_worse == PATIENCE {
                     break;
                 }
             }
@@ -315,7 +313,7 @@ impl<L: OnlineLearner> Member<L> {
         Ok(())
     }
 
-    /// Learns the rows of `order`; `clock` is the share of a pass that each is, 0 in a stream.
+    /// Learns the rows of `order`, of which each is the share `clock` of a pass; see [`Learning`].
     pub(super) fn learn(
         &mut self,
         batch: &Batch<'_>,
@@ -335,23 +333,18 @@ impl<L: OnlineLearner> Member<L> {
             n_threads,
             control,
         });
-        // In debug builds, each time that the count of examples doubles, so that the cost stays in
-        // proportion.
+        // In debug builds, this runs whenever the count of examples doubles, so that its cost stays
+        // proportional.
         if cfg!(debug_assertions)
             && before.checked_ilog2() < (before + order.len() as u64).checked_ilog2()
         {
             let broken = self.to_bundle().array_with(|x| !x.is_finite());
-            assert_eq!(
-                broken,
-                None,
-                "{} learned a number that is not finite",
-                L::KIND
-            );
+            assert_eq!(broken, None, "a number of {} is not finite", L::KIND);
         }
         learned
     }
 
-    /// Weighted share of the rows `held_out` that it answers wrongly.
+    /// Returns the weighted error on the rows `held_out`.
     fn error(&self, batch: &Batch<'_>, held_out: &[u32], control: &Control) -> Result<f64> {
         let frozen = [self.learner.freeze(control)?];
         let members = std::slice::from_ref(self);
@@ -368,18 +361,13 @@ impl<L: OnlineLearner> Member<L> {
         Ok(batch.error_rate(held_out, &labels))
     }
 
-    /// Values of a prepared row, on average.
-    pub(super) fn row_values(&self, rows: &Rows<'_>) -> usize {
-        row_values(Some(&self.preparation), rows)
-    }
-
+    /// Returns the number of rows that are predicted together.
     pub(super) fn block_rows(&self, rows: &Rows<'_>) -> usize {
-        L::block_rows(self.row_values(rows))
+        L::block_rows(row_values(&self.preparation, rows))
     }
 }
 
-/// Runs `work` over the members; each is finished or stopped when this returns. A single
-/// one has all threads to itself.
+/// Runs `work` for all members and returns their results. A single member gets all threads.
 pub(super) fn each_member<L: OnlineLearner>(
     members: &mut [Member<L>],
     n_threads: usize,
@@ -398,9 +386,12 @@ pub(super) fn each_member<L: OnlineLearner>(
     })
 }
 
-/// Leaves out members that were stopped before they had seen half as much as the one that has
-/// seen most: they would only vote for the few labels they know.
-pub(super) fn leave_out_stragglers<L>(members: &mut Vec<Member<L>>, finished: &[bool]) {
+/// Passes without a new lowest error after which early stopping ends a fit.
+const PATIENCE: u32 = 2;
+
+/// Removes unfinished members that have learned less than half as many examples as another one.
+/// They would vote for the few labels that they know.
+pub(super) fn remove_stragglers<L>(members: &mut Vec<Member<L>>, finished: &[bool]) {
     let seen = |member: &Member<L>| member.progress.examples;
     let most = members.iter().map(seen).max().unwrap_or(0);
     let mut finished = finished.iter();
@@ -412,7 +403,6 @@ mod tests {
     use super::*;
     use crate::data::{Scaling, Values};
 
-    /// Each is learned by a thread of its own.
     #[test]
     fn members_share_no_cache_line() {
         assert_eq!(align_of::<Member<u8>>(), 128);
@@ -420,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn members_that_had_hardly_begun_are_left_out() {
+    fn members_with_few_examples_are_removed() {
         let rows = Rows::dense(Values::F32(&[0.0]), 1, 1, false).unwrap();
         let member = |examples| Member {
             preparation: Preparation::new(Scaling::None, None, &rows, &[]).unwrap(),
@@ -431,7 +421,7 @@ mod tests {
             learner: (),
         };
         let mut members = [100, 20, 70, 20].map(member).to_vec();
-        leave_out_stragglers(&mut members, &[false, false, false, true]);
+        remove_stragglers(&mut members, &[false, false, false, true]);
         let seen: Vec<u64> = members
             .iter()
             .map(|member| member.progress.examples)

@@ -1,4 +1,4 @@
-//! Online models and their members, taken apart into arrays and put together again.
+//! Storing and restoring of online models and their members.
 
 use super::interface::{checks, Learner};
 use super::online::{Member, OnlineLearner};
@@ -6,34 +6,31 @@ use super::online_model::OnlineModel;
 use super::predict::FrozenMembers;
 use super::schedule::Mistakes;
 use crate::control::Control;
-use crate::data::{MeanWeight, Preparation};
+use crate::data::{MeanWeight, Preparation, Scaling};
 use crate::error::Result;
 use crate::file::Bundle;
 use crate::params::Params;
 use crate::threads::Pool;
 
-/// Kind of a member's bundle, and the beginning of its name in that of the model.
+/// Kind of a member's bundle, and prefix of its name in the bundle of the model.
 const MEMBER: &str = "member";
 
 impl<L: OnlineLearner> Member<L> {
-    /// The same for prediction only; see [`OnlineLearner::for_prediction`].
-    pub(super) fn for_prediction(&self, control: &Control) -> Result<Self> {
-        Ok(Self {
-            preparation: self.preparation.clone(),
-            progress: self.progress,
-            learner: self.learner.for_prediction(control)?,
-        })
+    /// Returns the bundle of the member.
+    pub(super) fn to_bundle(&self) -> Bundle {
+        self.with_learner(&self.learner)
     }
 
-    pub(super) fn to_bundle(&self) -> Bundle {
+    /// Returns the bundle of the member, with a version of its learner for prediction only.
+    fn with_learner(&self, learner: &L) -> Bundle {
         let mut bundle = Bundle::new(MEMBER);
         self.preparation.put(&mut bundle);
         bundle.put_meta("progress", &self.progress);
-        self.learner.put(&mut bundle);
+        learner.put(&mut bundle);
         bundle
     }
 
-    /// The inverse of [`to_bundle`](Self::to_bundle).
+    /// Restores a member from [`to_bundle`](Self::to_bundle).
     pub(super) fn from_bundle(
         params: &L::Params,
         n_classes: usize,
@@ -42,9 +39,8 @@ impl<L: OnlineLearner> Member<L> {
     ) -> Result<Self> {
         let preparation = Preparation::take(&mut bundle)?;
         let progress: Mistakes = bundle.take_meta("progress")?;
-        if !progress.is_sound() {
-            return Err(bundle.damaged("\"progress\" is no count of mistakes"));
-        }
+        let is_sound = progress.is_sound();
+        bundle.require(is_sound, "the counts of \"progress\" are out of range")?;
         let learner = L::take(params, n_classes, &preparation, for_prediction, &mut bundle)?;
         Ok(Self {
             preparation,
@@ -55,21 +51,22 @@ impl<L: OnlineLearner> Member<L> {
 }
 
 impl<L: OnlineLearner> OnlineModel<L> {
-    /// What predictions need, with half the bits for arrays that `is_narrow` names.
-    pub(super) fn for_prediction(
-        &self,
-        control: &Control,
-        is_narrow: impl Fn(&Member<L>, &str) -> bool,
-    ) -> Result<Bundle> {
+    /// Returns the state that predictions need; see [`OnlineLearner::NARROW_ARRAYS`] for `compact`.
+    /// Arrays are narrowed only if rows are scaled, because otherwise a small weight may belong to
+    /// large values.
+    pub(super) fn for_prediction(&self, compact: bool, control: &Control) -> Result<Bundle> {
+        let is_narrow = |name: &str| L::NARROW_ARRAYS.iter().any(|start| name.starts_with(start));
         let members = self.members.iter().map(|member| {
-            let mut bundle = member.for_prediction(control)?.to_bundle();
-            bundle.narrow(|name| is_narrow(member, name));
+            let mut bundle = member.with_learner(&member.learner.for_prediction(control)?);
+            if compact && member.preparation.scaling() != Scaling::None {
+                bundle.narrow(is_narrow);
+            }
             Ok(bundle)
         });
         Ok(self.stored(true, members.collect::<Result<Vec<_>>>()?))
     }
 
-    /// The bundle of a model whose members are in bundles.
+    /// Returns the bundle of the model from the bundles of its members.
     pub(super) fn stored(
         &self,
         for_prediction: bool,
@@ -121,15 +118,13 @@ impl<L: OnlineLearner> Learner for OnlineModel<L> {
         let mut model =
             Self::create(params, n_classes, label_sets).map_err(|error| bundle.damaged(error))?;
         model.mean_weight = bundle.take_meta("mean_weight")?;
-        if !model.mean_weight.is_sound() {
-            return Err(bundle.damaged("\"mean_weight\" is none"));
-        }
+        let is_sound = model.mean_weight.is_sound();
+        bundle.require(is_sound, "\"mean_weight\" is out of range")?;
         model.for_prediction = bundle.take_meta("for_prediction")?;
         let n_members: usize = bundle.take_meta("n_members")?;
-        // There are fewer after a fit that was stopped half way.
-        if n_members > L::n_members(&model.params) {
-            return Err(bundle.damaged("there are more members than the parameters say"));
-        }
+        // There are fewer members after an interrupted fit.
+        let is_allowed = n_members <= L::n_members(&model.params);
+        bundle.require(is_allowed, "it has more members than its parameters allow")?;
         for number in 0..n_members {
             let inner = bundle.unnest(&format!("{MEMBER}{number}"))?;
             let member =

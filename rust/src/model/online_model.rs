@@ -1,29 +1,28 @@
-//! The model around every learner that takes examples one after the other: it owns the passes
-//! of `fit`, the preparation of examples, the members of an ensemble, the checks of what comes
-//! in, the frozen form that predictions use, the progressive loss, and the model file.
+//! The model around every online learner. It owns the passes of `fit`, the preparation of examples,
+//! the members of an ensemble, the checks of input, the frozen form, the progressive loss and the
+//! model file.
 
 use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::interface::{
-    checks, Accepts, Classifier, FitOptions, Learner, PredictOptions, Query, ReachedLeaf, Task,
-    TopKArrays,
+    checks, Classifier, FitOptions, Learner, PredictOptions, Query, ReachedLeaf, Task, TopKArrays,
 };
 use super::online::{
-    each_member, leave_out_stragglers, Member, OnlineLearner, OnlineParams, Predictor, Start,
+    each_member, remove_stragglers, Member, OnlineLearner, OnlineParams, Predictor, Start,
 };
-use super::predict::{Blocks, FrozenMembers, TopK};
-use super::schedule::{seed_of, Mistakes};
+use super::predict::{row_values, Blocks, FrozenMembers, TopK};
+use super::schedule::{seed_of, Mistakes, Schedule};
 use crate::control::Control;
-use crate::data::{Batch, MeanWeight, Preparation, Rows, Scaling};
+use crate::data::{Batch, MeanWeight, Preparation, Rows};
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Report};
 use crate::threads::{Lent, Pool};
 
-/// Values of rows that are predicted in memory that is kept: small, and soon in use again.
-const KEPT_VALUES: usize = 1 << 12;
+/// Maximum number of values in a prediction whose scratch memory is kept for the next one.
+const MAX_KEPT_VALUES: usize = 1 << 12;
 
-/// A classifier made of one online learner, or of several whose answers are averaged.
+/// A classifier of one online learner, or of several whose predictions are averaged.
 ///
 /// ```
 /// use xmtree::model::{Classifier, FitOptions, Learner, OnlineModel, Query};
@@ -46,39 +45,36 @@ pub struct OnlineModel<L: OnlineLearner> {
     pub(super) params: L::Params,
     pub(super) n_classes: usize,
     pub(super) label_sets: bool,
-    /// None before anything was learned.
+    /// Empty before training.
     pub(super) members: Vec<Member<L>>,
-    /// Of the examples learned, each counted once.
+    /// Mean weight of the learned examples, each counted once.
     pub(super) mean_weight: MeanWeight,
-    /// Whether it was stored without what learning on needs.
+    /// True if the model was stored for prediction only.
     pub(super) for_prediction: bool,
     pub(super) frozen: FrozenMembers<L::Frozen>,
-    /// Working memory of predictions of few rows.
+    /// Scratch memory of predictions of few rows.
     pub(super) memories: Pool<L::Memory>,
 }
 
-/// What `fit` begins with, made from all examples.
+/// Preparation and weights of a `fit`, computed from all examples.
 pub(crate) struct FitStart {
-    /// How examples are read.
+    /// Preparation of the examples.
     pub preparation: Preparation,
-    /// Importances in units of their mean, where they are scaled.
+    /// Importance weights divided by their mean, if they are scaled.
     pub weights: Option<Vec<f64>>,
-    /// The mean.
+    /// Mean of the importance weights.
     pub mean_weight: MeanWeight,
 }
 
 impl<L: OnlineLearner> OnlineModel<L> {
-    /// The parameters.
-    pub fn params(&self) -> &L::Params {
-        &self.params
-    }
-
-    /// The learners, none before anything was learned.
-    pub fn members(&self) -> &[Member<L>] {
+    /// Returns the members; empty before training.
+    #[cfg(test)]
+    pub(crate) fn members(&self) -> &[Member<L>] {
         &self.members
     }
 
-    /// Share of the examples that a member answered wrongly before it learned them, over all.
+    /// Returns the weighted share of mistakes on examples before they were learned, over all
+    /// members.
     pub fn progressive_loss(&self) -> Option<f64> {
         let mut all = Mistakes::default();
         self.members
@@ -87,7 +83,7 @@ impl<L: OnlineLearner> OnlineModel<L> {
         all.loss()
     }
 
-    /// A model of one member that has learned elsewhere.
+    /// Creates a model from a trained member.
     pub(crate) fn from_member(
         params: L::Params,
         (n_classes, label_sets): (usize, bool),
@@ -101,7 +97,7 @@ impl<L: OnlineLearner> OnlineModel<L> {
         })
     }
 
-    /// Checks the examples of a `fit` and decides how they are read and weighted.
+    /// Checks the examples of a `fit`, and chooses their preparation and weights.
     pub(crate) fn start_fit(&self, batch: &Batch<'_>, control: &Control) -> Result<FitStart> {
         self.check_batch(batch, self.n_classes)?;
         let present = batch.present();
@@ -120,7 +116,7 @@ impl<L: OnlineLearner> OnlineModel<L> {
         })
     }
 
-    /// Members that have learned nothing. `is_all`: the examples of `batch` are all there will be.
+    /// Creates untrained members. See [`Start`] for `is_all`.
     fn new_members(
         &self,
         preparation: &Preparation,
@@ -129,30 +125,29 @@ impl<L: OnlineLearner> OnlineModel<L> {
     ) -> Result<Vec<Member<L>>> {
         let start = Start {
             n_classes: self.n_classes,
-            label_sets: self.label_sets,
             preparation,
             batch,
             is_all,
         };
-        // Not copies of one: memory that is still zero costs nothing.
+        // Not clones of one member, because new zeroed memory costs nothing.
         (0..L::n_members(&self.params))
             .map(|_| Member::new(&self.params, &start))
             .collect()
     }
 
-    /// Validates everything about a batch over `n_classes` except its columns.
+    /// Checks everything about a batch over `n_classes` except its columns.
     fn check_batch(&self, batch: &Batch<'_>, n_classes: usize) -> Result<()> {
         let name = L::name(&self.params);
         checks::targets(batch, name, n_classes, self.label_sets)?;
         checks::no_missing_values(&batch.rows, name)
     }
 
-    /// Validates a batch over `n_classes` of a stream.
+    /// Checks a batch of a stream over `n_classes`.
     fn check_stream(&self, batch: &Batch<'_>, n_classes: usize) -> Result<()> {
         if self.for_prediction {
             return Err(Error::data(
-                "this model was saved for prediction only (compact=True) and cannot learn on; \
-                 train anew with fit, or load a file that was saved without compact=True",
+                "the model was saved for prediction only (compact=True) and cannot learn; \
+                 train it again with fit, or load a file saved without compact=True",
             ));
         }
         L::check_stream(&self.params)?;
@@ -161,15 +156,15 @@ impl<L: OnlineLearner> OnlineModel<L> {
         first.map_or(Ok(()), |first| first.preparation.check_columns(&batch.rows))
     }
 
-    /// Rows whose prediction takes about as long as freezing all members: both are in proportion to
-    /// their number.
+    /// Number of rows whose prediction takes as long as freezing all members. Both times are
+    /// proportional to the number of members.
     fn freeze_rows(&self) -> usize {
         let members = self.members.iter();
         let rows = members.map(|member| member.learner.freeze_rows());
         rows.max().unwrap_or(0)
     }
 
-    /// The frozen members, if the prediction of `n_rows` should use them.
+    /// Returns the frozen members, if the prediction of `n_rows` should use them.
     fn frozen(&self, n_rows: usize, control: &Control) -> Result<Option<&[L::Frozen]>> {
         self.frozen.get(n_rows, self.freeze_rows(), || {
             let members = self.members.iter();
@@ -179,30 +174,18 @@ impl<L: OnlineLearner> OnlineModel<L> {
         })
     }
 
-    /// Products of predicting the `k` best labels of one of `rows`, by all members.
-    fn row_effort(&self, rows: &Rows<'_>, k: usize, options: &PredictOptions) -> usize {
-        let members = self.members.iter();
-        let each = members.map(|member| member.learner.effort(member.row_values(rows), k, options));
-        each.fold(0, usize::saturating_add)
-    }
-
-    /// The first member, to read `rows` with, which are checked.
-    fn check_rows(&self, rows: &Rows<'_>) -> Result<&Member<L>> {
-        let first = self.members.first().ok_or_else(checks::nothing_learned)?;
-        checks::no_missing_values(rows, L::name(&self.params))?;
-        first.preparation.check_columns(rows)?;
-        Ok(first)
-    }
-
-    /// Checks the rows of `query` and shares them out in blocks.
+    /// Checks the rows of `query` and divides them into blocks.
     fn blocks<'a>(
         &'a self,
         query: &'a Query<'a>,
     ) -> Result<Blocks<'a, impl Fn() -> L::Predictor<'a> + Sync + Send>> {
-        let step = self.check_rows(query.rows)?.block_rows(query.rows);
+        let rows = query.rows;
+        let first = self.members.first().ok_or_else(checks::nothing_learned)?;
+        checks::no_missing_values(rows, L::name(&self.params))?;
+        first.preparation.check_columns(rows)?;
         L::check_options(&self.params, &query.options)?;
-        let frozen = self.frozen(query.rows.n_rows(), query.control)?;
-        let is_small = query.rows.n_values() <= KEPT_VALUES;
+        let frozen = self.frozen(rows.n_rows(), query.control)?;
+        let is_small = rows.n_values() <= MAX_KEPT_VALUES;
         let new_predictor = move || {
             let memory = if is_small {
                 self.memories.lend(L::Memory::default)
@@ -213,7 +196,7 @@ impl<L: OnlineLearner> OnlineModel<L> {
         };
         Ok(Blocks {
             query,
-            step,
+            step: first.block_rows(rows),
             new_predictor,
         })
     }
@@ -246,14 +229,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         first.map_or(0, |member| member.progress.examples)
     }
 
-    fn accepts(&self) -> Accepts {
-        Accepts {
-            label_sets: self.label_sets,
-            missing_values: false,
-        }
-    }
-
-    /// Stopped half way, members that have hardly begun are left out for good.
+    /// An interruption removes members that have learned few examples.
     fn fit(&mut self, batch: &Batch<'_>, options: FitOptions, control: &Control) -> Result<()> {
         let start = self.start_fit(batch, control)?;
         let batch = &batch.with_weights(start.weights.as_deref());
@@ -265,7 +241,10 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
             &mut members,
             options.n_threads,
             |number, member, n_threads| {
-                let schedule = schedule.for_member(number);
+                let schedule = Schedule {
+                    seed: seed_of(schedule.seed, number),
+                    ..schedule
+                };
                 if L::fit_in_bulk(member, &schedule, batch, n_threads, control)? {
                     return Ok(());
                 }
@@ -277,9 +256,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         if !matches!(done, Ok(()) | Err(Error::Stopped)) {
             return done;
         }
-        if done.is_err() {
-            leave_out_stragglers(&mut members, &finished);
-        }
+        remove_stragglers(&mut members, &finished);
         if members.iter().any(|member| member.progress.examples > 0) {
             self.members = members;
             self.mean_weight = start.mean_weight;
@@ -289,8 +266,8 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         done
     }
 
-    /// The first member takes the rows as they come, further ones each in an order of its own:
-    /// else all would be one.
+    /// The first member learns the rows in their order, each further one in its own random order,
+    /// because otherwise all members would be equal.
     fn partial_fit(
         &mut self,
         batch: &Batch<'_>,
@@ -323,7 +300,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         results.into_iter().collect()
     }
 
-    /// All members or none: those of an ensemble cannot fail to take classes.
+    /// Adds classes to all members or none, because members of an ensemble cannot fail to add them.
     fn add_classes(&mut self, batch: &Batch<'_>) -> Result<()> {
         let n_classes = batch.targets.n_classes();
         self.check_stream(batch, n_classes.max(self.n_classes))?;
@@ -365,16 +342,16 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
     }
 
     fn leaves(&self, query: &Query<'_>) -> Result<Vec<Vec<ReachedLeaf>>> {
-        // Always frozen: the numbers are those of terminals of frozen trees.
+        // Terminals have numbers in frozen trees only.
         let frozen = self.frozen(usize::MAX, query.control)?.unwrap_or(&[]);
         let blocks = self.blocks(query)?;
         let trees = self.members.iter().zip(frozen);
         let nodes = trees.map(|(member, frozen)| {
             let nodes = member.learner.nodes_of_terminals(frozen);
-            nodes.ok_or_else(|| self.cannot("tell the leaves of rows"))
+            nodes.ok_or_else(|| self.cannot("report the leaves of rows"))
         });
         let nodes = nodes.collect::<Result<Vec<_>>>()?;
-        blocks.lists(|predictor, which, leaves: &mut [Vec<_>]| {
+        blocks.fill(1, Vec::new(), |predictor, which, leaves: &mut [Vec<_>]| {
             predictor.read(query.rows, which, query.control)?;
             predictor.terminals(&mut |row, tree, terminal| {
                 leaves[row].push(ReachedLeaf {
@@ -387,7 +364,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
     }
 
     fn effort(&self, rows: &Rows<'_>, task: Task<'_>) -> usize {
-        /// Nodes on a path, about.
+        /// Estimated number of nodes on a path.
         const DEPTH: usize = 32;
         let (k, options, is_prediction) = match task {
             Task::Fit => return usize::MAX,
@@ -402,7 +379,12 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         let freeze_rows = self.freeze_rows();
         let freezes = is_prediction && self.frozen.are_due(n_rows, freeze_rows);
         let n_worth = n_rows + if freezes { freeze_rows } else { 0 };
-        self.row_effort(rows, k, options).saturating_mul(n_worth)
+        let members = self.members.iter();
+        let each = members.map(|member| {
+            let row_values = row_values(&member.preparation, rows);
+            member.learner.effort(row_values, k, options)
+        });
+        each.fold(0, usize::saturating_add).saturating_mul(n_worth)
     }
 
     fn summary(&self) -> Report {
@@ -415,7 +397,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         summary
     }
 
-    /// None of a model for prediction only, which does not keep statistics.
+    /// Empty for a model for prediction only, which has no statistics.
     fn reports(&self) -> Vec<Report> {
         if self.for_prediction {
             return Vec::new();
@@ -431,16 +413,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         self.stored(self.for_prediction, members)
     }
 
-    /// Weights have half the bits only where rows are scaled: where they are as they came, a small
-    /// weight may belong to large values.
-    fn to_compact_bundle(&self, control: &Control) -> Result<Bundle> {
-        self.for_prediction(control, |member, name| {
-            let is_narrow = L::NARROW_ARRAYS.iter().any(|start| name.starts_with(start));
-            is_narrow && member.preparation.scaling() != Scaling::None
-        })
-    }
-
-    fn to_prediction_bundle(&self, control: &Control) -> Result<Bundle> {
-        self.for_prediction(control, |_, _| false)
+    fn to_prediction_bundle(&self, compact: bool, control: &Control) -> Result<Bundle> {
+        self.for_prediction(compact, control)
     }
 }

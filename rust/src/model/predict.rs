@@ -1,5 +1,4 @@
-//! What predictions share: the frozen forms of members, rows shared out in blocks, the best labels of
-//! each.
+//! Shared parts of predictions: the frozen forms of members, blocks of rows, the best labels.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,19 +12,19 @@ use crate::error::{Error, Result};
 use crate::memory::try_alloc;
 use crate::threads::with_threads;
 
-/// The members' frozen forms. Freezing is O(model size), and any update invalidates it.
+/// Frozen forms of the members. Freezing is O(model size), and any update invalidates it.
 ///
-/// After `fit`, and from a file, the first prediction freezes. In a stream the first rows after an
-/// update are predicted by the members as they are, with the same answers to the bit, until there
-/// were as many as freezing is worth: so it at most doubles the time of predictions.
+/// After `fit` and after loading, the first prediction freezes. After an update in a stream, rows
+/// are predicted by the members themselves, with the same results to the bit, until their number
+/// is worth freezing. So freezing at most doubles the time of predictions.
 #[derive(Debug)]
 pub(super) struct FrozenMembers<F> {
     forms: OnceLock<Vec<F>>,
-    /// Rows predicted so far by members that were not frozen.
+    /// Number of rows that were predicted without the frozen forms.
     n_rows: AtomicUsize,
 }
 
-/// Those of members that were just updated.
+/// The state after an update.
 impl<F> Default for FrozenMembers<F> {
     fn default() -> Self {
         Self {
@@ -35,7 +34,7 @@ impl<F> Default for FrozenMembers<F> {
     }
 }
 
-/// A copy is made to learn on, which invalidates the frozen forms.
+/// A clone has no frozen forms, because it is made for updates.
 impl<F> Clone for FrozenMembers<F> {
     fn clone(&self) -> Self {
         Self::default()
@@ -43,7 +42,7 @@ impl<F> Clone for FrozenMembers<F> {
 }
 
 impl<F> FrozenMembers<F> {
-    /// To be made by the first prediction.
+    /// Creates the state in which the first prediction freezes.
     pub fn due_at_once() -> Self {
         Self {
             n_rows: AtomicUsize::new(usize::MAX),
@@ -51,14 +50,14 @@ impl<F> FrozenMembers<F> {
         }
     }
 
-    /// Whether a prediction of `n_rows` is to make them, which is worth `freeze_rows`.
+    /// Returns whether a prediction of `n_rows` should freeze, which takes as long as `freeze_rows`.
     pub fn are_due(&self, n_rows: usize, freeze_rows: usize) -> bool {
         let before = self.n_rows.load(Ordering::Relaxed);
         self.forms.get().is_none() && before.saturating_add(n_rows) >= freeze_rows
     }
 
-    /// The forms for a prediction of `n_rows`, made by `freeze` if they are due; none where the
-    /// members will do as they are.
+    /// Returns the forms for a prediction of `n_rows`, created by `freeze` if they are due; None if
+    /// the members should be used.
     pub fn get(
         &self,
         n_rows: usize,
@@ -67,48 +66,47 @@ impl<F> FrozenMembers<F> {
     ) -> Result<Option<&[F]>> {
         if self.are_due(n_rows, freeze_rows) {
             let forms = freeze()?;
-            // Another thread may have been faster, with the same outcome.
+            // Another thread may have been faster, with the same result.
             return Ok(Some(self.forms.get_or_init(|| forms)));
         }
         let forms = self.forms.get();
         if forms.is_none() {
-            // Together less than `freeze_rows`, so that nothing overflows.
+            // The sum is below `freeze_rows`, so it does not overflow.
             self.n_rows.fetch_add(n_rows, Ordering::Relaxed);
         }
         Ok(forms.map(Vec::as_slice))
     }
 }
 
-/// Values of a block of rows to be predicted, about, so that wide rows do not
-/// fill the memory.
-const MOST_VALUES: usize = 1 << 22;
+/// Approximate limit of the values in a block, so that wide rows do not need too much memory.
+const MAX_BLOCK_VALUES: usize = 1 << 22;
 
-/// Values of a prepared row, on average.
-pub(crate) fn row_values(preparation: Option<&Preparation>, rows: &Rows<'_>) -> usize {
-    if preparation.is_some_and(|preparation| preparation.scaling() == Scaling::Standard) {
+/// Returns the average number of values of a prepared row.
+pub(crate) fn row_values(preparation: &Preparation, rows: &Rows<'_>) -> usize {
+    if preparation.scaling() == Scaling::Standard {
         rows.n_cols() + 1
     } else {
         rows.n_values() / rows.n_rows().max(1) + 1
     }
 }
 
-/// How many rows of so many values to predict together, at most `most`.
-pub(crate) fn block_rows(row_values: usize, most: usize) -> usize {
-    (MOST_VALUES / row_values).clamp(16, most)
+/// Returns the number of rows, of `row_values` values each, to predict together; at most `max_rows`.
+pub(crate) fn block_rows(row_values: usize, max_rows: usize) -> usize {
+    (MAX_BLOCK_VALUES / row_values).clamp(16, max_rows)
 }
 
-/// A query whose rows have been checked, and what each thread predicts them with.
+/// A query whose rows have been checked, divided into blocks.
 pub(crate) struct Blocks<'a, N> {
     pub query: &'a Query<'a>,
-    /// Rows predicted together.
+    /// Rows per block.
     pub step: usize,
-    /// Makes what a thread predicts with.
+    /// Creates the predictor of a thread.
     pub new_predictor: N,
 }
 
 impl<P, N: Fn() -> P + Sync + Send> Blocks<'_, N> {
-    /// Calls `work` with every block of rows and its part of the output. Threads share out the
-    /// blocks, each with a predictor of its own.
+    /// Calls `work` with each block of rows and its part of the output. Blocks are distributed to
+    /// threads, which have their own predictors.
     pub fn each<B: Send>(
         &self,
         parts: impl Iterator<Item = B>,
@@ -124,7 +122,7 @@ impl<P, N: Fn() -> P + Sync + Send> Blocks<'_, N> {
             control.tick(n)
         };
         let parts: Vec<(usize, B)> = parts.enumerate().collect();
-        // To start threads takes longer than few rows do.
+        // Starting threads takes longer than predicting a single block.
         with_threads(self.query.n_threads.min(parts.len()), |parallel| {
             if parallel {
                 let parts = parts.into_par_iter();
@@ -137,8 +135,8 @@ impl<P, N: Fn() -> P + Sync + Send> Blocks<'_, N> {
         })?
     }
 
-    /// `width` values per row, `empty` until `work` fills in those of a block.
-    pub fn fill<T: Copy + Send>(
+    /// Returns `width` values per row, which are `empty` until `work` fills those of a block.
+    pub fn fill<T: Clone + Send>(
         &self,
         width: usize,
         empty: T,
@@ -149,18 +147,8 @@ impl<P, N: Fn() -> P + Sync + Send> Blocks<'_, N> {
         Ok(values)
     }
 
-    /// A list per row, to which `work` adds those of a block.
-    pub fn lists<T: Clone + Send>(
-        &self,
-        work: impl Fn(&mut P, Range<usize>, &mut [Vec<T>]) -> Result<()> + Sync + Send,
-    ) -> Result<Vec<Vec<T>>> {
-        let mut lists = try_alloc(self.query.rows.n_rows(), 1, Vec::new())?;
-        self.each(lists.chunks_mut(self.step), work)?;
-        Ok(lists)
-    }
-
-    /// The `k` best labels of each row and their scores, empty
-    /// ([`TopK::NO_LABEL`] and minus infinity) until `work` fills in those of a block.
+    /// Returns the `k` best labels of each row and their scores, which are empty
+    /// ([`TopK::NO_LABEL`] and minus infinity) until `work` fills those of a block.
     pub fn top_k(
         &self,
         k: usize,
@@ -180,8 +168,8 @@ impl<P, N: Fn() -> P + Sync + Send> Blocks<'_, N> {
     }
 }
 
-/// Collects the k labels of highest score, best first, equal scores in the
-/// order of the labels. Meant for small k: an insertion costs O(k).
+/// The k labels of the highest scores, best first; equal scores are in the order of labels. An
+/// insertion costs O(k), so k should be small.
 #[derive(Debug, Clone)]
 pub struct TopK<S = f32> {
     k: usize,
@@ -189,7 +177,7 @@ pub struct TopK<S = f32> {
 }
 
 impl<S: Copy + PartialOrd + From<f32>> TopK<S> {
-    /// For the `k` best.
+    /// Creates an empty list for `k` labels.
     pub fn new(k: usize) -> Self {
         Self {
             k,
@@ -197,12 +185,12 @@ impl<S: Copy + PartialOrd + From<f32>> TopK<S> {
         }
     }
 
-    /// Forgets all labels.
+    /// Removes all labels.
     pub fn clear(&mut self) {
         self.best.clear();
     }
 
-    /// The score that a label of a higher number must exceed to be taken in.
+    /// Returns the score that a label of a higher number must exceed to be inserted.
     #[inline]
     pub fn bar(&self) -> S {
         match self.best.last() {
@@ -211,7 +199,7 @@ impl<S: Copy + PartialOrd + From<f32>> TopK<S> {
         }
     }
 
-    /// Takes a label in if it is among the best so far.
+    /// Inserts a label if it is among the best so far.
     #[inline]
     pub fn push(&mut self, label: u32, score: S) {
         if self.best.len() == self.k {
@@ -227,17 +215,17 @@ impl<S: Copy + PartialOrd + From<f32>> TopK<S> {
         self.best.truncate(self.k);
     }
 
-    /// The labels, best first.
+    /// Returns the labels, best first.
     pub fn labels(&self) -> impl Iterator<Item = u32> + '_ {
         self.best.iter().map(|&(label, _)| label)
     }
 }
 
 impl TopK {
-    /// Label where there are fewer than k.
+    /// Label of empty places.
     pub const NO_LABEL: i32 = -1;
 
-    /// As [`Self::push`] for a label that may have come before: its highest score counts.
+    /// Inserts a label that may already be in the list, with its highest score.
     #[inline]
     pub fn push_again(&mut self, label: u32, score: f32) {
         if let Some(at) = self.best.iter().position(|&(known, _)| known == label) {
@@ -249,8 +237,7 @@ impl TopK {
         self.push(label, score);
     }
 
-    /// Writes labels and scores, best first, and fills up with
-    /// [`Self::NO_LABEL`] and minus infinity.
+    /// Writes labels and scores, best first, followed by [`Self::NO_LABEL`] and minus infinity.
     pub fn write(&self, labels: &mut [i32], scores: &mut [f32]) {
         labels.fill(Self::NO_LABEL);
         scores.fill(f32::NEG_INFINITY);
@@ -261,7 +248,7 @@ impl TopK {
     }
 }
 
-/// Leaves the `n` labels of highest score, of equal ones the smaller, in any order.
+/// Keeps the `n` labels of the highest scores, in any order; of equal scores, the smaller labels.
 pub fn keep_best(scored: &mut Vec<(u32, f32)>, n: usize) {
     if n < scored.len() {
         scored.select_nth_unstable_by(n, |a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -269,6 +256,7 @@ pub fn keep_best(scored: &mut Vec<(u32, f32)>, n: usize) {
     }
 }
 
+/// Returns whether `a` ranks before `b`.
 #[inline]
 fn ahead<S: Copy + PartialOrd>(a: (u32, S), b: (u32, S)) -> bool {
     a.1 > b.1 || (a.1 == b.1 && a.0 < b.0)
@@ -298,7 +286,7 @@ mod tests {
         }
 
         #[test]
-        fn of_a_label_that_comes_again_the_highest_score_counts(
+        fn repeated_labels_keep_the_highest_score(
             pushed in prop::collection::vec((0u32..9, 0i8..6), 0..40),
             k in 0usize..12,
         ) {

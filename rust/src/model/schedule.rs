@@ -1,5 +1,5 @@
-//! The loop that every online learner's `fit` runs, and what it counts on the way: passes over
-//! shuffled examples, rows held out for early stopping, and the progressive loss.
+//! Passes of `fit` over shuffled examples, rows held out for early stopping, and the progressive
+//! loss.
 
 use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -12,35 +12,23 @@ use crate::file::is_count;
 /// Share of the examples held out for early stopping.
 const HELD_OUT: f64 = 0.1;
 
-/// Passes without a new lowest error after which early stopping ends a fit.
-pub(super) const PATIENCE: u32 = 2;
-
-/// How often and in which order `fit` goes through the examples.
-#[derive(Debug, Clone, PartialEq)]
+/// Number and order of the passes of `fit`.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Schedule {
-    /// Passes over the data, at most.
+    /// Maximum number of passes.
     pub n_passes: u32,
-    /// Fixes the order of the examples.
+    /// Seed of the order of examples.
     pub seed: u64,
-    /// Whether to hold examples out and stop when their error no longer falls.
+    /// Holds out examples and stops when their error no longer falls.
     pub early_stopping: bool,
 }
 
 impl Schedule {
-    /// That of member `number` of an ensemble.
-    #[must_use]
-    pub fn for_member(&self, number: usize) -> Self {
-        Self {
-            seed: seed_of(self.seed, number),
-            ..self.clone()
-        }
-    }
-
-    /// The passes over the examples of `batch`.
+    /// Returns the passes over the examples of `batch`.
     pub fn passes(&self, batch: &Batch<'_>) -> Result<Passes> {
         let mut order = batch.present();
         if order.is_empty() {
-            return Err(Error::data("there is no example with a weight above 0"));
+            return Err(Error::data("no example has a weight above 0"));
         }
         let mut random = Pcg64Mcg::seed_from_u64(self.seed);
         let mut held_out = Vec::new();
@@ -49,7 +37,7 @@ impl Schedule {
             let n = (order.len() as f64 * HELD_OUT).ceil() as usize;
             if n >= order.len() {
                 return Err(Error::data(format!(
-                    "early stopping holds out {n} of {} examples, which leaves none to learn from",
+                    "early stopping holds out {n} of {} examples, so none is left for training",
                     order.len()
                 )));
             }
@@ -65,18 +53,18 @@ impl Schedule {
     }
 }
 
-/// Members differ by their seeds; neighbouring seeds of the user's must not give neighbouring
-/// ensembles the same members.
+/// Returns the seed of member `number` of an ensemble. Ensembles with neighboring seeds share no
+/// members.
 pub fn seed_of(seed: u64, number: usize) -> u64 {
     seed.wrapping_add((number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
-/// The passes of a fit, each in an order of its own.
+/// Passes of a fit, each in a new order.
 #[derive(Debug)]
 pub struct Passes {
-    /// The share of a pass that each example is.
+    /// Share of a pass per example.
     pub clock: f64,
-    /// The rows held out for early stopping.
+    /// Rows held out for early stopping.
     pub held_out: Vec<u32>,
     order: Vec<u32>,
     random: Pcg64Mcg,
@@ -84,7 +72,7 @@ pub struct Passes {
 }
 
 impl Passes {
-    /// The rows of the next pass in their order; none after the last.
+    /// Returns the rows of the next pass, in order; None after the last one.
     pub fn next_order(&mut self) -> Option<&[u32]> {
         self.n_left = self.n_left.checked_sub(1)?;
         self.order.shuffle(&mut self.random);
@@ -92,24 +80,23 @@ impl Passes {
     }
 }
 
-/// Progressive validation: each example is predicted before it is learned, so that the mistakes of
-/// the first pass are those on data never seen.
+/// Counts of progressive validation: each example is predicted before it is learned, so mistakes in
+/// the first pass are on new data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Mistakes {
-    /// Examples learned, each pass counted.
+    /// Number of learned examples, counting each pass.
     pub examples: u64,
-    /// Importance of those of the first pass.
+    /// Total weight of the examples of the first pass.
     pub weight: f64,
-    /// Importance of those predicted wrongly.
+    /// Total weight of the mistakes among them.
     pub wrong: f64,
-    /// Whether the examples were learned before, in an earlier pass: then they are no test, and
-    /// only `examples` counts them.
+    /// True in later passes, in which only `examples` is counted.
     #[serde(skip)]
     pub repeats: bool,
 }
 
 impl Mistakes {
-    /// Takes in one example.
+    /// Adds one example.
     #[inline]
     pub fn count(&mut self, is_wrong: bool, importance: f32) {
         self.examples = (self.examples + 1).min(MAX_EXAMPLE_COUNT);
@@ -122,14 +109,14 @@ impl Mistakes {
         }
     }
 
-    /// Takes in another count.
+    /// Adds the counts of another member.
     pub fn add(&mut self, other: &Self) {
         self.examples = (self.examples + other.examples).min(MAX_EXAMPLE_COUNT);
         self.weight += other.weight;
         self.wrong += other.wrong;
     }
 
-    /// Whether these are counts.
+    /// Returns whether the counts are valid.
     pub fn is_sound(&self) -> bool {
         self.examples <= MAX_EXAMPLE_COUNT
             && is_count(&self.weight)
@@ -137,7 +124,7 @@ impl Mistakes {
             && self.wrong <= self.weight
     }
 
-    /// Share predicted wrongly.
+    /// Returns the weighted share of mistakes.
     pub fn loss(&self) -> Option<f64> {
         (self.weight > 0.0).then(|| self.wrong / self.weight)
     }
@@ -148,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn examples_of_later_passes_are_no_test() {
+    fn mistakes_of_later_passes_are_not_counted() {
         let mut mistakes = Mistakes::default();
         mistakes.count(true, 2.0);
         mistakes.repeats = true;
@@ -160,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_of_files_are_counts() {
+    fn invalid_counts_are_detected() {
         let sound = Mistakes {
             examples: 3,
             weight: 2.5,

@@ -71,7 +71,7 @@ impl Classifier {
         let py = X.py();
         let mut taken = self.model.take(py)?;
         let n_classes = taken.model().n_classes();
-        let may_miss_values = taken.model().accepts().missing_values;
+        let may_miss_values = taken.model().accepts_missing_values();
         let batch = examples.batch(n_classes, may_miss_values)?;
         let validation = match &validation {
             Some(held_out) => Some(held_out.batch(n_classes, may_miss_values)?),
@@ -109,7 +109,7 @@ impl Classifier {
         let mut taken = self.model.take(py)?;
         let n_known = taken.model().n_classes();
         let n_classes = n_classes.unwrap_or(n_known);
-        let batch = examples.batch(n_classes, taken.model().accepts().missing_values)?;
+        let batch = examples.batch(n_classes, taken.model().accepts_missing_values())?;
         let effort = taken.model().effort(&batch.rows, Task::PartialFit);
         let outcome = brief_or_watched(py, effort, progress, |control| {
             let model = taken.own();
@@ -316,7 +316,7 @@ impl Classifier {
         let model = self.share(py)?;
         let bytes = watched(py, None, |control| {
             let bundle = if slim {
-                model.to_prediction_bundle(control)?
+                model.to_prediction_bundle(false, control)?
             } else {
                 model.to_bundle()
             };
@@ -377,7 +377,7 @@ impl Classifier {
     ) -> PyResult<T> {
         let (py, x) = (X.py(), RowsArg::take(X)?);
         let model = self.share(py)?;
-        let rows = x.rows(model.accepts().missing_values)?;
+        let rows = x.rows(model.accepts_missing_values())?;
         let effort = model.effort(&rows, Task::Predict { k, options });
         let work = |control: &Control| {
             let query = Query::new(&rows, n_threads, control).with(options);

@@ -40,7 +40,7 @@ pub(super) fn save_estimator(
     let model = model.get().share(py)?;
     watched(py, None, move |control| {
         let model = if compact {
-            model.to_compact_bundle(control)?
+            model.to_prediction_bundle(true, control)?
         } else {
             model.to_bundle()
         };

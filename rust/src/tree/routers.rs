@@ -127,7 +127,7 @@ impl FrozenRouters {
                 self.slots.extend(table.slots().iter().copied());
                 Place::Table {
                     from,
-                    capacity: table.capacity() as u32,
+                    capacity: table.slots().len() as u32,
                 }
             }
         }

@@ -189,7 +189,7 @@ fn write_seeds() {
             &name(""),
             &model.to_bundle().to_bytes().unwrap(),
         );
-        let compact = model.to_compact_bundle(&control).unwrap();
+        let compact = model.to_prediction_bundle(true, &control).unwrap();
         if compact != model.to_bundle() {
             write("container", &name(".compact"), &compact.to_bytes().unwrap());
         }

@@ -1,18 +1,18 @@
-//! Floats of 16 bits, and files that are mapped into memory.
+//! Tests of 16-bit floats and mapped files.
 
 use super::*;
 use std::io::{self, ErrorKind, Read, Write};
 
 #[test]
-fn floats_of_16_bits_come_back_as_floats() {
+fn floats_of_16_bits_are_restored() {
     let floats: Vec<f32> = (-2000..2000).map(|i| (i as f32 / 777.0).powi(3)).collect();
     let mut bundle = Bundle::new("k");
-    bundle.put("x", &floats[..]);
+    bundle.put("x", floats.clone());
     bundle.put("y", vec![0.1f64]);
     bundle.put("infinite", vec![1.0f32, f32::NEG_INFINITY]);
     bundle.put("small", vec![1e-38f32, -1e-42, 0.0]);
     bundle.put("zeros", vec![0.0f32; 65]);
-    bundle.put("kept", &floats[..]);
+    bundle.put("kept", floats.clone());
     let mut outer = Bundle::new("outer");
     outer.nest("inner", bundle);
     outer.narrow(|name| name != "inner/kept");
@@ -21,8 +21,8 @@ fn floats_of_16_bits_come_back_as_floats() {
         .unnest("inner")
         .unwrap();
     let types = ["infinite", "kept", "small", "x", "y", "zeros", "x.scale"];
-    let types = types.map(|name| bundle.arrays()[name].type_name());
-    assert_eq!(types, ["f32", "f32", "i16", "i16", "f64", "i16", "f32"]);
+    let types = types.map(|name| bundle.arrays()[name].dtype().to_string());
+    assert_eq!(types, ["F32", "F32", "I16", "I16", "F64", "I16", "F32"]);
     let again = bundle.take::<f32>("x").unwrap();
     for (before, after) in floats.chunks(64).zip(again.chunks(64)) {
         let largest = before.iter().fold(0.0f32, |most, x| most.max(x.abs()));
@@ -52,7 +52,7 @@ fn floats_of_16_bits_come_back_as_floats() {
 }
 
 #[test]
-fn mapped_arrays_are_those_that_were_written() {
+fn mapped_arrays_equal_the_written_ones() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("model");
     let mut bundle = small();
@@ -70,7 +70,7 @@ fn mapped_arrays_are_those_that_were_written() {
         (is_little, &Flat::from(vec![10, 11]))
     );
     assert_eq!(many.clone().part(999..1000), [999]);
-    // The file can go, and changes go elsewhere.
+    // The file may be deleted, and changes affect a copy.
     drop(mapped);
     fs::remove_file(&path).unwrap();
     let before = many.clone();
@@ -80,10 +80,10 @@ fn mapped_arrays_are_those_that_were_written() {
 }
 
 #[test]
-fn what_lies_where_it_cannot_be_used_is_read() {
+fn unaligned_arrays_are_read() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("model");
-    // The bytes come first, so that the floats are not aligned.
+    // The floats follow three bytes, so they are not aligned.
     let index = r#"{"__metadata__":{"xmtree":"{\"kind\":\"k\",\"meta\":{}}"},
         "a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},
         "b":{"dtype":"F32","shape":[1],"data_offsets":[3,7]}}"#;
@@ -102,10 +102,10 @@ fn what_lies_where_it_cannot_be_used_is_read() {
     assert_eq!((floats[0], floats.is_mapped()), (1.5, false));
 }
 
-/// A file of a quarter of a terabyte, none of which is on the disk: only what is not read can be so large.
+/// A sparse file of a quarter of a terabyte, which cannot be read completely.
 #[cfg(target_os = "linux")]
 #[test]
-fn mapping_reads_nothing_but_the_index() {
+fn mapping_reads_only_the_index() {
     let n = 1u64 << 36;
     let mut index = format!(
         r#"{{"__metadata__":{{"xmtree":"{{\"kind\":\"k\",\"meta\":{{}}}}"}},"x":{{"dtype":"F32","shape":[{n}],"data_offsets":[0,{}]}}}}"#,
@@ -140,7 +140,7 @@ fn mapped_files_of_another_length_are_refused() {
     for len in 0..bytes.len() {
         damaged(&bytes[..len]);
     }
-    // Of a damaged head every byte but the padding counts.
+    // Every byte of the header except the padding matters.
     for i in (0..12).chain(16..32) {
         let mut bytes = bytes.clone();
         bytes[i] ^= 255;
@@ -152,7 +152,7 @@ fn mapped_files_of_another_length_are_refused() {
     ));
 }
 
-/// Takes or gives at most `most` bytes a call; call number `failing` ends in an error of `kind`.
+/// Reads or writes at most `most` bytes per call; call number `failing` returns an error of `kind`.
 struct Faulty<T> {
     inner: T,
     most: usize,
@@ -201,7 +201,7 @@ impl<R: Read> Read for Faulty<R> {
 }
 
 #[test]
-fn each_call_may_fail_or_do_little() {
+fn calls_may_fail_or_be_partial() {
     let bytes = small().to_bytes().unwrap();
     for most in [1, 7, usize::MAX] {
         let mut whole = Faulty::new(Vec::new(), most, 0, ErrorKind::Other);

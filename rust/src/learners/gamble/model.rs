@@ -15,8 +15,8 @@ use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Persist, Report};
 use crate::memory::can_alloc;
 use crate::model::{
-    checks, Accepts, Blocks, Classifier, FitOptions, Learner, PredictOptions, Query, ReachedLeaf,
-    Task, TopK, TopKArrays,
+    checks, Blocks, Classifier, FitOptions, Learner, PredictOptions, Query, ReachedLeaf, Task,
+    TopK, TopKArrays,
 };
 use crate::params::{to_json, Params as _};
 use crate::persist;
@@ -198,11 +198,8 @@ impl Classifier for Gamble {
         self.n_features
     }
 
-    fn accepts(&self) -> Accepts {
-        Accepts {
-            label_sets: false,
-            missing_values: true,
-        }
+    fn accepts_missing_values(&self) -> bool {
+        true
     }
 
     fn fit(&mut self, batch: &Batch<'_>, options: FitOptions, control: &Control) -> Result<()> {
@@ -285,7 +282,7 @@ impl Classifier for Gamble {
 
     fn leaves(&self, query: &Query<'_>) -> Result<Vec<Vec<ReachedLeaf>>> {
         let (trees, blocks) = self.blocks(query)?;
-        blocks.lists(|predictor, which, leaves: &mut [Vec<_>]| {
+        blocks.fill(1, Vec::new(), |predictor, which, leaves: &mut [Vec<_>]| {
             let (wanted, router) = (trees.clone(), &mut predictor.router);
             router.route(&self.frozen, wanted, query.rows, which, |hit| {
                 leaves[hit.row].push(ReachedLeaf {
@@ -362,9 +359,9 @@ impl Classifier for Gamble {
     }
 
     /// Narrows the votes only, because thresholds must stay exact.
-    fn to_compact_bundle(&self, _control: &Control) -> Result<Bundle> {
+    fn to_prediction_bundle(&self, compact: bool, _control: &Control) -> Result<Bundle> {
         let mut bundle = self.to_bundle();
-        bundle.narrow(|name| name.starts_with("trees.leaves"));
+        bundle.narrow(|name| compact && name.starts_with("trees.leaves"));
         Ok(bundle)
     }
 }

@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 use crate::file::{Bundle, Nest, Report};
 use crate::learners::one_against_some::{OneAgainstSome, N_ROUNDS};
 use crate::model::{
-    block_rows, checks, row_values, Accepts, Blocks, Classifier, FitOptions, LabelSelection,
-    Learner, Query, ReachedLeaf, SelectedLabels, Task, TopK, TopKArrays,
+    block_rows, checks, row_values, Blocks, Classifier, FitOptions, LabelSelection, Learner, Query,
+    ReachedLeaf, SelectedLabels, Task, TopK, TopKArrays,
 };
 use crate::params::{to_json, Params as _};
 use crate::threads::{sensible, Lent, Pool};
@@ -59,14 +59,6 @@ impl Classifier for Ldsm {
 
     fn n_features(&self) -> usize {
         self.preparation.as_ref().map_or(0, Preparation::n_features)
-    }
-
-    /// Label sets; one label is a set of one.
-    fn accepts(&self) -> Accepts {
-        Accepts {
-            label_sets: true,
-            missing_values: false,
-        }
     }
 
     /// Grows trees until there are `n_estimators`: all of them, or with a warm start
@@ -148,7 +140,7 @@ impl Classifier for Ldsm {
     fn leaves(&self, query: &Query<'_>) -> Result<Vec<Vec<ReachedLeaf>>> {
         let nodes: Vec<Vec<u32>> = self.trees.iter().map(Tree::nodes_of_leaves).collect();
         let (blocks, control) = (self.blocks(query)?, query.control);
-        blocks.lists(|memory, which, leaves: &mut [Vec<_>]| {
+        blocks.fill(1, Vec::new(), |memory, which, leaves: &mut [Vec<_>]| {
             let mut predictor = Predictor::new(self.learned()?, memory);
             predictor.read_block(query.rows, which, control)?;
             for (i, leaves) in leaves.iter_mut().enumerate() {
@@ -184,7 +176,9 @@ impl Classifier for Ldsm {
             let values = rows.n_values().saturating_mul(visits);
             return values.saturating_mul(arity);
         }
-        let trees = row_values(self.preparation.as_ref(), rows)
+        let preparation = self.preparation.as_ref();
+        let trees = preparation
+            .map_or(0, |preparation| row_values(preparation, rows))
             .saturating_mul(rows.n_rows())
             .saturating_mul(self.trees.len().saturating_mul(NODES_PER_TREE * arity));
         let each = self
@@ -349,7 +343,7 @@ impl Ldsm {
         let preparation = self.learned()?.preparation;
         checks::no_missing_values(rows, "LdSM")?;
         preparation.check_columns(rows)?;
-        let each = row_values(Some(preparation), rows);
+        let each = row_values(preparation, rows);
         let is_kept = rows.n_rows().saturating_mul(each) <= KEPT_VALUES;
         let new = move || PredictionMemory::new(self.n_classes);
         Ok(Blocks {

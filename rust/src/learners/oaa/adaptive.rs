@@ -5,7 +5,7 @@
 
 use super::chunk::Example;
 use super::tile::{each_lane, row_mut, Lanes, Tile};
-use crate::linear::nag::Magnitude;
+use crate::linear::nag;
 use crate::linear::{bounded_change, bounded_sum, Loss, NagSlot};
 use crate::simd::LANES;
 
@@ -60,7 +60,7 @@ fn targets<const G: usize>(
     let mut any = false;
     each_lane::<G>(|g, lane| {
         let (p, y, h) = (p[g][lane], y[g][lane], h[g][lane]);
-        if h > 0.0 && !loss.is_satisfied(y, p) {
+        if h > 0.0 {
             slopes[g][lane] = bounded_sum(h * loss.slope_squared(y, p));
             any |= slopes[g][lane] > 0.0;
         }
@@ -82,7 +82,7 @@ fn update_sums<const G: usize>(
     let mut ppu = [[0.0f32; LANES]; G];
     let mut length = [[0.0f32; LANES]; G];
     for (&slot, &x) in example.slots.iter().zip(example.values) {
-        let x = Magnitude::new(x);
+        let size = nag::size(x);
         let squares = row_mut::<G>(tile.squares.to_mut(), slot);
         let mut rate = [[0.0f32; LANES]; G];
         let scales = row_mut::<G>(tile.scales.to_mut(), slot);
@@ -91,7 +91,7 @@ fn update_sums<const G: usize>(
             for lane in 0..LANES {
                 let (w, g, s) = (weights[at][lane], squares[at][lane], scales[at][lane]);
                 let mut weight = NagSlot { w, g, s };
-                let (square, r) = weight.update::<true>(x, slopes[at][lane]);
+                let (square, r) = weight.update(size, slopes[at][lane]);
                 weights[at][lane] = weight.w;
                 squares[at][lane] = weight.g;
                 scales[at][lane] = weight.s;
@@ -103,7 +103,7 @@ fn update_sums<const G: usize>(
             // The rate of a class that learns nothing might be infinite.
             let learns = slopes[g][lane] > 0.0;
             rate[g][lane] = if learns { rate[g][lane] } else { 0.0 };
-            ppu[g][lane] += x.square * rate[g][lane];
+            ppu[g][lane] += size * size * rate[g][lane];
         });
         rates.push(rate);
     }

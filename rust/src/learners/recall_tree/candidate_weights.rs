@@ -133,7 +133,7 @@ impl CandidateWeights {
             control.check()?;
             let labels = candidates.get(node);
             // The lengths of the lists give their places, then the lists are filled.
-            let mut table: Table<List> = Table::new();
+            let mut table: Table<List> = Table::default();
             for &(column, _) in labels.iter().flat_map(|label| by_label.get(label.at())) {
                 table.entry(column).len += 1;
             }
@@ -143,7 +143,7 @@ impl CandidateWeights {
                 list.from = end;
                 end += n;
             }
-            let n_slots = slots.len() + table.capacity();
+            let n_slots = slots.len() + table.slots().len();
             if n_slots * size_of::<Slot<List>>() + end as usize * size_of::<Entry>() > most_bytes {
                 break;
             }

@@ -55,7 +55,7 @@ impl Column {
                 *score += if within { x * w } else { 0.0 };
             }
         }
-        if self.tail.is_empty() {
+        if self.tail.len() == 0 {
             return;
         }
         for (&label, score) in candidates.iter().zip(scores) {

@@ -86,7 +86,7 @@ impl OnlineLearner for OnlineRecallTree {
             // The frequencies of the labels of a stream are unknown.
             uniform_bits(n_classes)
         };
-        let n_filled = row_values(Some(start.preparation), &start.batch.rows);
+        let n_filled = row_values(start.preparation, &start.batch.rows);
         let width = start.preparation.width();
         Ok(Self::empty(params, n_classes, label_bits, width, n_filled))
     }

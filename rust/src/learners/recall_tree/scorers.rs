@@ -13,7 +13,7 @@ use super::column_weights::ColumnWeights;
 use super::labels::LocalId;
 use super::params::{Params, PathFeatures, ScorerLoss};
 use crate::error::Result;
-use crate::file::{is_count, Bundle, Columns, Meta, Nest, Persist, LARGEST};
+use crate::file::{is_count, Bundle, Columns, Nest, Persist, LARGEST};
 use crate::linear::loss::softmax;
 use crate::linear::{bounded_score, padded, Block, Loss, PathExample, Regressors, Weights};
 use crate::simd::LANES;
@@ -239,7 +239,7 @@ impl Scorers {
             }
         }
         let (example, candidates) = (input.example, input.candidates);
-        let (limit, steps) = (example.limit(), &mut workspace.steps);
+        let (limit, steps) = (example.limit, &mut workspace.steps);
         steps
             .iter_mut()
             .for_each(|step| *step = limit.shorten(*step));
@@ -255,7 +255,7 @@ impl Scorers {
             }
             ScorerWeights::ByColumn(weights) => {
                 let columns = &example.row().columns;
-                weights.add(columns, example.direction(), candidates, steps);
+                weights.add(columns, &example.direction, candidates, steps);
             }
             ScorerWeights::Regressors(_) => {}
         }
@@ -389,7 +389,7 @@ impl Persist for Scorers {
                 return Nest::put(regressors, "regressors", bundle);
             }
         };
-        Meta::put(&self.passes, "passes", bundle);
+        bundle.put_meta("passes", &self.passes);
         Columns::put(&self.trained, "trained", bundle);
         Columns::put(by_label, "by_class", bundle);
         Nest::put(by_column, "by_column", bundle);
@@ -401,7 +401,7 @@ impl Persist for Scorers {
         }
         let mut by_label: Vec<Weights<f32>> = Vec::new();
         let mut by_column = ColumnWeights::default();
-        Meta::fill(&mut self.passes, "passes", bundle)?;
+        self.passes = bundle.take_meta("passes")?;
         Columns::fill(&mut self.trained, "trained", bundle)?;
         Columns::fill(&mut by_label, "by_class", bundle)?;
         Nest::fill(&mut by_column, "by_column", bundle)?;

@@ -204,7 +204,6 @@ fn new_tree(params: &Params, stream: &Stream) -> (Preparation, OnlineRecallTree)
     let preparation = Preparation::new(params.scaling, params.n_bits, &rows, &all).unwrap();
     let start = Start {
         n_classes: N_CLASSES,
-        label_sets: false,
         preparation: &preparation,
         batch: &stream.batch(),
         is_all: false,

@@ -94,9 +94,9 @@ pub fn exercise(mut model: Box<dyn Classifier>) {
     let again = reloaded(&model.to_bundle());
     assert_same(&before, &predict(&*again));
     let control = Control::new(0);
-    let slim = model.to_prediction_bundle(&control);
+    let slim = model.to_prediction_bundle(false, &control);
     assert_same(&before, &predict(&*reloaded(&slim.unwrap())));
-    let compact = model.to_compact_bundle(&control).unwrap();
+    let compact = model.to_prediction_bundle(true, &control).unwrap();
     predict(&*reloaded(&compact));
     if learn(&mut *model) {
         inspect(&*model);

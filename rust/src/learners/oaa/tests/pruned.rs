@@ -72,7 +72,6 @@ fn number_of_tiles_in_memory_does_not_change_the_model() {
             .unwrap();
         let start = Start {
             n_classes: 150,
-            label_sets: false,
             preparation: &preparation,
             batch: &batch,
             is_all: true,

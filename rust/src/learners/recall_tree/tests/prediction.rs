@@ -218,7 +218,7 @@ fn a_model_for_prediction_predicts_the_same() {
         let stream = Stream::new(&examples, is_dense, false);
         for loss in [ScorerLoss::Softmax, ScorerLoss::Logistic] {
             let model = model(&Params { loss, ..params() }, &stream);
-            let bundle = model.to_prediction_bundle(&control()).unwrap();
+            let bundle = model.to_prediction_bundle(false, &control()).unwrap();
             let compact = RecallTree::from_bundle(bundle).unwrap();
             let top = |model: &RecallTree| {
                 let (labels, scores) = topk(model, &stream.rows(), 5, &beam(2, 0.5));
