@@ -465,7 +465,7 @@ def test_commands_report_that_a_model_takes_texts(tmp_path, capsys, command):
     TextClassifier(random_state=0).fit(texts, topics).save(path)
     data.write_text("1 1:1\n")
     assert main([command, str(path), str(data)]) == 2
-    assert "model.xmtree holds a TextClassifier" in capsys.readouterr().err
+    assert "model.xmtree was trained on texts" in capsys.readouterr().err
 
 
 def test_concurrent_partial_fits_train_one_model():

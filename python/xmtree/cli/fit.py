@@ -183,8 +183,8 @@ def _check_continued(model: Model, reader: Reader, options: argparse.Namespace) 
             )
     if not hasattr(model.estimator, "partial_fit"):
         raise WrongUsage(
-            f"--continue: {options.start} holds a {type(model.learner).__name__}, which is not "
-            "an online learner; train it again on all data"
+            f"--continue: the {type(model.learner).__name__} in {options.start} is not an online "
+            "learner; train it again on all data"
         )
     if getattr(model.learner, "prune", None) is not None:
         raise WrongUsage(

@@ -47,8 +47,8 @@ class Model:
         estimator = xmtree.load(path)
         if not isinstance(estimator, Learner | TextClassifier):
             raise WrongUsage(
-                f"{path} holds a {type(estimator).__name__}; commands accept xmtree classifiers, "
-                "other models can be used from Python by xmtree.load"
+                f"the {type(estimator).__name__} in {path} is not a classifier of xmtree, which "
+                "commands need; use it from Python by xmtree.load"
             )
         return Model.of(path, estimator, ignores_unknown)
 
@@ -72,7 +72,7 @@ class Model:
         """Prepare ``reader`` for this model and check that it holds rows of its kind."""
         if reader.kind != self.takes:
             raise WrongUsage(
-                f"{self.name} holds a {type(self.estimator).__name__} trained on {self.takes}, "
+                f"the {type(self.estimator).__name__} in {self.name} was trained on {self.takes}, "
                 f"but {reader.shown_name} holds {reader.kind}"
             )
         ignores = self.ignores_unknown if ignores_unknown is None else ignores_unknown
