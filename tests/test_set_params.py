@@ -165,6 +165,6 @@ def test_trees_are_not_added_after_changed_parameters(changed):
     settings = {"n_estimators": 2, "max_nodes": 20, "warm_start": True, "random_state": 0}
     model = xmtree.LdSMClassifier(**settings).fit(SETS_X, SETS_Y)
     before = state(model, SETS_X, SETS_Y.toarray())
-    with pytest.raises(ValueError, match="must stay as they are where trees are added"):
+    with pytest.raises(ValueError, match="must stay as they are when trees are added"):
         model.set_params(n_estimators=3, **changed).fit(SETS_X, SETS_Y)
     np.testing.assert_equal(state(model, SETS_X, SETS_Y.toarray()), before)

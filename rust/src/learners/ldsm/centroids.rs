@@ -1,5 +1,5 @@
-//! Re-ranking for tail labels (Section 5 of the paper): a label whose training
-//! examples lie near the row gains, however rare it is.
+//! Re-ranking for tail labels (Section 5 of the paper): a label whose training examples lie near
+//! the row gains, however rare it is.
 
 use crate::data::{Examples, Ragged, SpreadRow};
 use crate::error::Result;
@@ -9,14 +9,17 @@ use crate::persist;
 /// The mean example of each label.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Centroids {
-    /// Values that are not zero, by column; the constant left out.
+    /// Non-zero values by column, without the constant.
     means: Ragged<(u32, f32)>,
     /// Squared lengths.
     squares: Vec<f32>,
 }
 
+/// Decrease of a score with the squared distance, gamma of the paper, which gives no value.
+const GAMMA: f32 = 1e-4;
+
 impl Centroids {
-    /// The means of all examples of each label.
+    /// Averages the examples of each label.
     pub fn new(examples: &Examples) -> Self {
         let carriers = examples
             .labels
@@ -49,6 +52,7 @@ impl Centroids {
         Self::from_means(means)
     }
 
+    /// Reads centroids from a file.
     pub fn take(bundle: &mut Bundle, n_classes: usize, width: usize) -> Result<Self> {
         let mut means = Self::default();
         means.fill(bundle)?;
@@ -75,11 +79,17 @@ impl Centroids {
         Self { means, squares }
     }
 
-    /// |x - mu|^2 of a row of squared length `square`, spread over all columns.
-    fn distance(&self, label: u32, row: &[f32], square: f32) -> f32 {
-        let mean = self.means.get(label as usize).iter();
-        let product: f32 = mean.map(|&(column, x)| x * row[column as usize]).sum();
-        (square - 2.0 * product + self.squares[label as usize]).max(0.0)
+    /// Returns `beta score + (1 - beta) / (1 + exp(gamma |x - mu|^2 / 2))` for a label of row x.
+    pub fn rerank(&self, row: &RerankedRow, beta: f32, label: u32, score: f32) -> f32 {
+        let (mean, by_column) = (self.means.get(label as usize), row.values.by_column());
+        let terms = mean
+            .iter()
+            .map(|&(column, x)| x * by_column[column as usize]);
+        let product: f32 = terms.sum();
+        let distance = (row.square - 2.0 * product + self.squares[label as usize]).max(0.0);
+        let reranked = beta * score + (1.0 - beta) / (1.0 + (GAMMA * distance / 2.0).exp());
+        // A score of 0 would mean that there is none.
+        reranked.max(f32::MIN_POSITIVE)
     }
 }
 
@@ -87,48 +97,24 @@ persist!(Centroids {
     Nest means;
 });
 
-/// How fast a score falls with the squared distance: gamma of the paper, which names no value.
-const GAMMA: f32 = 1e-4;
-
-/// Re-ranks the labels of one row after the other.
-pub struct Reranker<'a> {
-    centroids: &'a Centroids,
-    beta: f32,
-    width: usize,
-    /// The current row and its squared length.
-    row: &'a mut SpreadRow,
+/// A row whose labels are re-ranked.
+#[derive(Debug, Default)]
+pub struct RerankedRow {
+    /// Its values without the constant.
+    values: SpreadRow,
+    /// Its squared length.
     square: f32,
 }
 
-impl<'a> Reranker<'a> {
-    /// For rows of columns below `width`, in memory that is kept between uses.
-    pub fn new(centroids: &'a Centroids, beta: f64, width: usize, row: &'a mut SpreadRow) -> Self {
-        Self {
-            centroids,
-            beta: beta as f32,
-            width,
-            row,
-            square: 0.0,
-        }
-    }
-
-    /// Makes a row the current one.
-    pub fn read(&mut self, (columns, values): (&[u32], &[f32])) {
-        // All but the constant, which comes last.
+impl RerankedRow {
+    /// Reads a row of columns below `width`.
+    pub fn read(&mut self, (columns, values): (&[u32], &[f32]), width: usize) {
+        // The constant comes last.
         let columns = &columns[..columns.len() - 1];
-        self.row.replace((columns, values), self.width);
-        // Values whose columns were hashed to one are added before they are squared.
-        let by_column = self.row.by_column();
+        self.values.replace((columns, values), width);
+        // Values of columns that were hashed to the same column are added before they are squared.
+        let by_column = self.values.by_column();
         let products = columns.iter().zip(values);
         self.square = products.map(|(&c, x)| x * by_column[c as usize]).sum();
-    }
-
-    /// `beta score + (1 - beta) / (1 + exp(gamma |x - mu|^2 / 2))`.
-    pub fn rerank(&self, label: u32, score: f32) -> f32 {
-        let (row, beta) = (self.row.by_column(), self.beta);
-        let distance = self.centroids.distance(label, row, self.square);
-        let reranked = beta * score + (1.0 - beta) / (1.0 + (GAMMA * distance / 2.0).exp());
-        // A score of 0 would be none.
-        reranked.max(f32::MIN_POSITIVE)
     }
 }

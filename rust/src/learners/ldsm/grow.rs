@@ -1,9 +1,8 @@
 //! Growing a tree: Algorithm 1 of the paper.
 //!
-//! The leaf of highest priority is trained and split until there are enough
-//! nodes. What training makes of a leaf depends on its examples and its number
-//! alone, not on when it happens. So with several threads the leaves next in line
-//! are trained ahead of their turn, and split in turn: the tree is the same.
+//! The leaf of highest priority is trained and split until there are enough nodes. The result of
+//! training a leaf depends on its examples and its number only, not on when it happens. So several
+//! threads can train the leaves that come next ahead of their turn, and the tree is the same.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,35 +11,36 @@ use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use rayon::prelude::*;
 
-use super::node_data::NodeExamples;
 use super::objective::NodeStats;
-use super::train_node::{Split, TrainedNode, TrainingContext};
+use super::train_node::{NodeExamples, Split, TrainingContext};
 use super::tree::{entropy, Node, Tree, TreeStatistics};
 use crate::data::{PackedList, PackedLists};
 use crate::error::Result;
+use crate::learners::mix;
 use crate::tree::NodeId;
 
-/// Grows a tree on the examples `rows`, at most `ahead` leaves of which are trained at a time.
+/// Grows a tree on the examples `rows`. Up to `n_ahead` leaves are trained at a time.
 pub fn grow(
     context: &TrainingContext<'_>,
-    rows: impl Iterator<Item = u32>,
+    mut rows: Vec<u32>,
     seed: u64,
-    ahead: usize,
+    n_ahead: usize,
 ) -> Result<Tree> {
     let arity = context.params.arity as usize;
     let max_nodes = context.params.max_nodes as usize;
-    let mut random = Pcg64Mcg::seed_from_u64(seed);
-    let mut all: Vec<u32> = rows.collect();
-    all.shuffle(&mut random);
+    rows.shuffle(&mut Pcg64Mcg::seed_from_u64(seed));
     let mut growing = GrowingTree::new(context);
-    growing.add_leaf(NodeExamples::new(context.examples, all));
+    growing.add_leaf(NodeExamples::new(context.examples, rows));
     loop {
         let families = max_nodes.saturating_sub(growing.len()) / arity;
         if families == 0 || growing.queue.is_empty() {
             return growing.finish();
         }
-        growing.train_next(ahead.min(families), |leaf| {
-            leaf.split = Some(context.train(&leaf.examples, node_seed(seed, leaf.id))?);
+        growing.train_next(n_ahead.min(families), |leaf| {
+            // Far from the seeds of the tree and of other trees' nodes.
+            let number = u64::from(leaf.id.0) + 1;
+            let seed = mix(seed ^ number.wrapping_mul(0xD1B5_4A32_D192_ED03));
+            leaf.split = Some(context.train(&leaf.examples, seed)?);
             Ok(())
         })?;
         while let Some((leaf, split)) = growing.pop_trained() {
@@ -56,21 +56,21 @@ pub fn grow(
     }
 }
 
-/// Leaves of more than this share of the root's priority are split whatever `min_priority` says, so
-/// that few examples are split, too.
+/// Leaves of more than this share of the root's priority are split in spite of `min_priority`, so
+/// that a root with few examples is split, too.
 const MIN_PRIORITY_SHARE: f64 = 0.01;
-/// A slim leaf drops labels of less than this share of its most frequent one's weight.
+/// A slim leaf drops labels of less than this share of its most frequent label's weight.
 const LEAF_THRESHOLD: f64 = 0.3;
 
 /// A leaf that may be split.
 struct QueuedLeaf {
     id: NodeId,
     examples: Vec<u32>,
-    /// Once trained.
+    /// The split, once the leaf is trained.
     split: Option<Split>,
 }
 
-/// What is known of a leaf.
+/// The examples of a leaf in numbers.
 struct Leaf {
     weight: f64,
     priority: f64,
@@ -80,17 +80,17 @@ struct Leaf {
 /// The nodes so far, and the leaves among them that may be split.
 struct GrowingTree<'a> {
     context: &'a TrainingContext<'a>,
-    /// None of a node that has been split.
+    /// The leaf at each node; None once the node is split.
     leaves: Vec<Option<Leaf>>,
-    /// The splits in their order, and the node of each.
-    splits: Vec<(NodeId, TrainedNode)>,
+    /// The splits in the order in which they were made, and the node of each.
+    splits: Vec<(NodeId, Split)>,
     root_entropy: f64,
-    /// Leaves of no greater priority are not split.
+    /// Leaves are only split if their priority is higher.
     min_priority: f64,
-    /// Of the nodes so far, without objectives and curves.
+    /// Statistics of the nodes so far, without objectives and curves.
     statistics: Option<TreeStatistics>,
-    /// The last is the next to be split. Priorities are above 0, where floats are ordered
-    /// as their bits are; of equal ones the older node comes first.
+    /// The last leaf is the next to be split. Priorities are positive, so their bits have the same
+    /// order; of equal priorities the older node comes first.
     queue: BTreeMap<(u64, Reverse<NodeId>), QueuedLeaf>,
 }
 
@@ -112,7 +112,8 @@ impl<'a> GrowingTree<'a> {
     }
 
     fn add_leaf(&mut self, examples: NodeExamples) {
-        // The weight of all labels but the most frequent one: what a split could separate.
+        // The weight of all labels but the most frequent one, which is all that a split could
+        // separate.
         let counts = examples.labels.iter().map(|&(_, count)| count);
         let priority = counts.clone().sum::<f64>() - counts.fold(0.0, f64::max);
         let id = NodeId(self.len() as u32);
@@ -125,17 +126,16 @@ impl<'a> GrowingTree<'a> {
             self.min_priority = self.context.params.min_priority.min(least);
         }
         if let Some(statistics) = &mut self.statistics {
-            sort_by_label(&mut labels);
+            labels.sort_unstable_by_key(|&(label, _)| label);
             statistics.weights.push(examples.weight);
             statistics.labels.push(labels.iter().copied());
         }
-        let weight = examples.weight;
         self.leaves.push(Some(Leaf {
-            weight,
+            weight: examples.weight,
             priority,
             labels,
         }));
-        // One example cannot be parted, and one label need not be.
+        // A single example cannot be split.
         if examples.ids.len() > 1 && priority > self.min_priority {
             let leaf = QueuedLeaf {
                 id,
@@ -146,16 +146,14 @@ impl<'a> GrowingTree<'a> {
         }
     }
 
-    fn split(&mut self, id: NodeId, split: Split) {
+    fn split(&mut self, id: NodeId, mut split: Split) {
         self.leaves[id.at()] = None;
-        self.splits.push((id, split.node));
-        split
-            .children
-            .into_iter()
-            .for_each(|child| self.add_leaf(child));
+        let children = std::mem::take(&mut split.children).into_iter();
+        children.for_each(|child| self.add_leaf(child));
+        self.splits.push((id, split));
     }
 
-    /// Trains the first `n` leaves of the queue that are not trained yet.
+    /// Trains those of the next `n` leaves of the queue that are not trained yet.
     fn train_next(
         &mut self,
         n: usize,
@@ -171,107 +169,86 @@ impl<'a> GrowingTree<'a> {
         }
     }
 
-    /// The first leaf of the queue and its split, if it is trained.
+    /// Removes the next leaf from the queue if it is trained, and returns it and its split.
     fn pop_trained(&mut self) -> Option<(QueuedLeaf, Split)> {
-        let mut first = self.queue.last_entry()?;
-        let split = first.get_mut().split.take()?;
-        Some((first.remove(), split))
+        let mut next = self.queue.last_entry()?;
+        let split = next.get_mut().split.take()?;
+        Some((next.remove(), split))
     }
 
-    /// Whether the labels in the leaves are nearly as mixed as those of the root although most
-    /// examples are in leaves that were to be split.
+    /// Returns whether the labels in the leaves are nearly as mixed as those of the root although
+    /// most examples are in leaves that would have been split.
     fn is_mixed(&self) -> bool {
-        /// Of the root's entropy.
+        /// Share of the root's entropy.
         const MIN_MIXED_SHARE: f64 = 0.75;
-        let (mut mixed, mut all, mut to_be_split) = (0.0, 0.0, 0.0);
+        let (mut mixed, mut all, mut unsplit) = (0.0, 0.0, 0.0);
         for leaf in self.leaves.iter().flatten() {
             mixed += leaf.weight * entropy(&leaf.labels);
             all += leaf.weight;
             if leaf.priority > self.min_priority {
-                to_be_split += leaf.weight;
+                unsplit += leaf.weight;
             }
         }
         let root = self.root_entropy;
-        root > 0.0 && mixed > MIN_MIXED_SHARE * root * all && 2.0 * to_be_split > all
+        root > 0.0 && mixed > MIN_MIXED_SHARE * root * all && 2.0 * unsplit > all
     }
 
     fn finish(mut self) -> Result<Tree> {
-        // Most nodes are split: only what is left needs the order.
         for leaf in self.leaves.iter_mut().flatten() {
-            sort_by_label(&mut leaf.labels);
+            leaf.labels.sort_unstable_by_key(|&(label, _)| label);
         }
         let TrainingContext {
             examples, params, ..
         } = self.context;
-        let mut n_leaves = 0;
-        let mut nodes = vec![Node::Leaf(0); self.leaves.len()];
+        let mut nodes = vec![Node::Leaf(0); self.len()];
         for (number, (id, _)) in (0..).zip(&self.splits) {
             nodes[id.at()] = Node::Split(number);
         }
-        for node in &mut nodes {
-            if let Node::Leaf(number) = node {
-                *number = n_leaves;
-                n_leaves += 1;
-            }
+        let leaves = nodes
+            .iter_mut()
+            .filter(|node| matches!(node, Node::Leaf(_)));
+        for (number, leaf) in (0..).zip(leaves) {
+            *leaf = Node::Leaf(number);
         }
         let mut tree = Tree::from_nodes(params.arity, nodes.into_iter());
         tree.is_mixed = self.is_mixed();
-        let biases = self.splits.iter().flat_map(|(_, node)| &node.biases);
+        let biases = self.splits.iter().flat_map(|(_, split)| &split.biases);
         tree.biases = biases.copied().collect();
         tree.statistics = self.statistics.map(|mut statistics| {
             statistics.objectives = vec![NodeStats::default(); tree.len()];
             let mut curves = vec![&[][..]; tree.len()];
-            for (id, node) in &self.splits {
-                statistics.objectives[id.at()] = node.stats;
-                curves[id.at()] = &node.curve[..];
+            for (id, split) in &self.splits {
+                statistics.objectives[id.at()] = split.stats;
+                curves[id.at()] = &split.curve[..];
             }
             for curve in curves {
                 statistics.curves.push(curve.iter().copied());
             }
             statistics
         });
-        let weights = self.splits.into_iter().map(|(_, node)| node.weights);
+        let weights = self.splits.into_iter().map(|(_, split)| split.weights);
         let weights: Vec<PackedList> = weights.collect();
         tree.routers = PackedLists::new(&weights, params.arity as usize, examples.width)?;
         drop(weights);
-        let leaves: Vec<Leaf> = self.leaves.into_iter().flatten().collect();
-        let masses = leaves.iter().map(|leaf| inverse_mass(&leaf.labels));
-        tree.inverse_masses = masses.collect();
-        let each = leaves.iter().zip(&tree.inverse_masses);
-        tree.labels_each = each
-            .map(|(leaf, mass)| (leaf.weight as f32 * mass).recip())
-            .collect();
-        let histograms = leaves.into_iter().map(|leaf| {
-            let mut labels = leaf.labels;
+        let (mut inverse_masses, mut labels_each) = (Vec::new(), Vec::new());
+        let mut histograms = Vec::new();
+        for mut leaf in self.leaves.into_iter().flatten() {
+            let counts = leaf.labels.iter().map(|&(_, count)| count);
+            let mass: f64 = counts.clone().map(f64::from).sum();
+            let most = f64::from(counts.fold(0.0, f32::max));
+            let inverse_mass = mass.recip() as f32;
+            inverse_masses.push(inverse_mass);
+            labels_each.push((leaf.weight as f32 * inverse_mass).recip());
             if params.slim_trees {
-                keep_frequent(&mut labels);
+                leaf.labels
+                    .retain(|&(_, count)| f64::from(count) >= LEAF_THRESHOLD * most);
             }
-            let (ids, counts) = labels.into_iter().unzip();
-            PackedList::new(ids, counts, 1, params.precision())
-        });
-        let histograms: Vec<PackedList> = histograms.collect();
+            let (ids, counts) = leaf.labels.into_iter().unzip();
+            histograms.push(PackedList::new(ids, counts, 1, params.precision()));
+        }
+        tree.inverse_masses = inverse_masses.into();
+        tree.labels_each = labels_each.into();
         tree.histograms = PackedLists::new(&histograms, 1, examples.n_labels)?;
         Ok(tree)
     }
-}
-
-/// Drops labels of less than [`LEAF_THRESHOLD`] of the most frequent one's weight.
-fn keep_frequent(labels: &mut Vec<(u32, f32)>) {
-    let most = labels.iter().map(|&(_, count)| count).fold(0.0, f32::max);
-    labels.retain(|&(_, count)| f64::from(count) >= LEAF_THRESHOLD * f64::from(most));
-}
-
-fn sort_by_label(labels: &mut [(u32, f32)]) {
-    labels.sort_unstable_by_key(|&(label, _)| label);
-}
-
-/// 1 / the sum of a histogram.
-fn inverse_mass(labels: &[(u32, f32)]) -> f32 {
-    let mass: f64 = labels.iter().map(|&(_, count)| f64::from(count)).sum();
-    mass.recip() as f32
-}
-
-/// A seed for a node, far from those of its tree and of other trees' nodes.
-fn node_seed(seed: u64, id: NodeId) -> u64 {
-    crate::learners::mix(seed ^ (u64::from(id.0) + 1).wrapping_mul(0xD1B5_4A32_D192_ED03))
 }

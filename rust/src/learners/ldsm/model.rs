@@ -1,9 +1,8 @@
-//! The model: an ensemble of trees, its training, its predictions block by block, and its
-//! files.
+//! The model: its training, predictions, reports and files.
 
 use super::centroids::Centroids;
 use super::params::Params;
-use super::predict::{Learned, PredictionMemory, Predictor};
+use super::predict::{PredictionMemory, Predictor, MAX_BLOCK_ROWS};
 use super::train::TrainingSet;
 use super::tree::Tree;
 use crate::control::Control;
@@ -18,27 +17,24 @@ use crate::model::{
 use crate::params::{to_json, Params as _};
 use crate::threads::{sensible, Lent, Pool};
 
-/// LdSM: trees, and what ranks labels beside them.
+/// An LdSM model: trees, and the centroids and scorers that re-rank their labels.
 #[derive(Debug, Clone)]
 pub struct Ldsm {
     pub(super) params: Params,
     pub(super) n_classes: usize,
-    /// Made from the rows of the first fit.
+    /// The preparation of rows, from the first fit.
     pub(super) preparation: Option<Preparation>,
     pub(super) trees: Vec<Tree>,
-    /// For the re-ranking, if there is to be any.
+    /// Centroids for re-ranking, if beta is below 1.
     pub(super) centroids: Option<Centroids>,
-    /// One scorer for each label, if there are to be any.
+    /// A scorer for each label, unless scorers are disabled.
     pub(super) scorers: Option<OneAgainstSome>,
-    /// Kept for predictions of few rows by the model as it is.
+    /// Buffers for predictions of few rows; each fit starts with none.
     pub(super) memories: Pool<PredictionMemory>,
 }
 
-/// Rows that traverse the trees together: many, so that few of a node's weights are
-/// read for one row alone.
-const MAX_BLOCK_ROWS: usize = 4096;
-/// Values of rows, about, up to which the memory that they are predicted in is kept: it stays small.
-const KEPT_VALUES: usize = 1 << 16;
+/// Buffers are kept after predictions of rows with up to this many values, so that they stay small.
+const MAX_KEPT_VALUES: usize = 1 << 16;
 
 impl Classifier for Ldsm {
     fn boxed_clone(&self) -> Box<dyn Classifier> {
@@ -61,8 +57,8 @@ impl Classifier for Ldsm {
         self.preparation.as_ref().map_or(0, Preparation::n_features)
     }
 
-    /// Grows trees until there are `n_estimators`: all of them, or with a warm start
-    /// those that are missing. On an error, or stopped half way, it stays as it was.
+    /// Grows trees until there are `n_estimators`: all of them, or with a warm start those that are
+    /// missing. After an error or an interruption the model is unchanged.
     fn fit(&mut self, batch: &Batch<'_>, options: FitOptions, control: &Control) -> Result<()> {
         checks::check_classes(batch.targets.n_classes(), self.n_classes)?;
         checks::no_missing_values(&batch.rows, "LdSM")?;
@@ -72,8 +68,8 @@ impl Classifier for Ldsm {
         let training = TrainingSet::read(&self.params, batch, known, n_threads, control)?;
         let missing = (self.params.n_estimators as usize).saturating_sub(before);
         let nodes = missing as u64 * u64::from(self.params.max_nodes);
-        let has_scorers = training.held_out().is_some();
-        let labels = u64::from(has_scorers) * N_ROUNDS as u64 * self.n_classes as u64;
+        let rounds = u64::from(training.has_scorers()) * N_ROUNDS as u64;
+        let labels = rounds * self.n_classes as u64;
         control.set_total(control.progress().done + nodes + labels);
         let numbers: Vec<usize> = (before..before + missing).collect();
         let trees = training.grow_trees(&numbers, n_threads, control)?;
@@ -85,10 +81,10 @@ impl Classifier for Ldsm {
         self.trees.extend(trees);
         self.preparation = Some(training.preparation);
         self.memories = Pool::default();
-        // What a warm start begins with may come from a file that somebody made up.
+        // A warm start may continue a file that holds NaN.
         debug_assert!(
             options.warm_start || self.to_bundle().array_with(f64::is_nan).is_none(),
-            "learned what is no number"
+            "the model contains NaN"
         );
         Ok(())
     }
@@ -96,8 +92,7 @@ impl Classifier for Ldsm {
     fn predict_topk(&self, query: &Query<'_>, k: usize) -> Result<TopKArrays> {
         query.options.refuse("LdSM")?;
         let (blocks, control) = (self.blocks(query)?, query.control);
-        blocks.top_k(k, |memory, which, labels, scores| {
-            let mut predictor = Predictor::new(self.learned()?, memory);
+        blocks.top_k(k, |predictor, which, labels, scores| {
             predictor.read_block(query.rows, which, control)?;
             let mut top = TopK::new(k.min(self.n_classes));
             let rows = labels.chunks_mut(k).zip(scores.chunks_mut(k));
@@ -111,7 +106,6 @@ impl Classifier for Ldsm {
         })
     }
 
-    /// Of the labels that a tree knows.
     fn select_labels(
         &self,
         query: &Query<'_>,
@@ -119,8 +113,7 @@ impl Classifier for Ldsm {
     ) -> Result<SelectedLabels> {
         let (blocks, control) = (self.blocks(query)?, query.control);
         let mut parts = vec![SelectedLabels::default(); query.rows.n_rows().div_ceil(blocks.step)];
-        blocks.each(parts.iter_mut(), |memory, which, found| {
-            let mut predictor = Predictor::new(self.learned()?, memory);
+        blocks.each(parts.iter_mut(), |predictor, which, found| {
             let mut selected = Vec::new();
             predictor.read_block(query.rows, which, control)?;
             for i in 0..predictor.n_rows() {
@@ -134,14 +127,22 @@ impl Classifier for Ldsm {
             }
             Ok(())
         })?;
-        Ok(concat(parts))
+        let mut all = SelectedLabels::default();
+        for part in parts {
+            let before = all.labels.len() as i64;
+            all.starts
+                .extend(part.starts.iter().map(|start| before + start));
+            all.labels.extend(part.labels);
+            all.scores.extend(part.scores);
+        }
+        all.starts.push(all.labels.len() as i64);
+        Ok(all)
     }
 
     fn leaves(&self, query: &Query<'_>) -> Result<Vec<Vec<ReachedLeaf>>> {
         let nodes: Vec<Vec<u32>> = self.trees.iter().map(Tree::nodes_of_leaves).collect();
         let (blocks, control) = (self.blocks(query)?, query.control);
-        blocks.fill(1, Vec::new(), |memory, which, leaves: &mut [Vec<_>]| {
-            let mut predictor = Predictor::new(self.learned()?, memory);
+        blocks.fill(1, Vec::new(), |predictor, which, leaves: &mut [Vec<_>]| {
             predictor.read_block(query.rows, which, control)?;
             for (i, leaves) in leaves.iter_mut().enumerate() {
                 leaves.extend(predictor.leaves(i).map(|(tree, leaf)| ReachedLeaf {
@@ -153,14 +154,14 @@ impl Classifier for Ldsm {
         })
     }
 
-    /// The parameters of further trees and of predictions; those that the trees there are
-    /// depend on must stay as they are.
+    /// Sets the parameters of further trees and of predictions. Parameters that the model's trees
+    /// depend on cannot be changed.
     fn set_params(&mut self, json: &str) -> Result<()> {
         let params = Params::from_json(json)?;
         if !params.fits(&self.params) {
             return Err(Error::data(
                 "arity, scaling, n_bits, scorers, n_negatives, tail_weight, cost, weight_threshold \
-                 and whether beta is 1 must stay as they are where trees are added",
+                 and whether beta is 1 must stay as they are when trees are added",
             ));
         }
         self.params = params;
@@ -168,7 +169,7 @@ impl Classifier for Ldsm {
     }
 
     fn effort(&self, rows: &Rows<'_>, task: Task<'_>) -> usize {
-        /// Nodes that a row visits in a tree.
+        /// Approximate number of nodes that a row visits in a tree.
         const NODES_PER_TREE: usize = 32;
         let arity = self.params.arity as usize;
         if matches!(task, Task::Fit | Task::PartialFit) {
@@ -181,26 +182,25 @@ impl Classifier for Ldsm {
             .map_or(0, |preparation| row_values(preparation, rows))
             .saturating_mul(rows.n_rows())
             .saturating_mul(self.trees.len().saturating_mul(NODES_PER_TREE * arity));
-        let each = self
-            .scorers
-            .as_ref()
-            .map_or(0, OneAgainstSome::weights_each);
-        trees.saturating_add(rows.n_values().saturating_mul(each))
+        let scorers = self.scorers.as_ref();
+        let n_weights = scorers.map_or(0, |scorers| scorers.weights().mean_per_feature());
+        trees.saturating_add(rows.n_values().saturating_mul(n_weights))
     }
 
-    /// `n_trees`; `has_scorers`; with scorers `n_scorer_weights`, `scorer_weight` and
-    /// `scorer_floor` of the join, `scorer_idf_power`, `scorer_cost`, `calibration_offset` and
-    /// `calibration_slope` of the probability, and `shares_slope`, `shares_rest`,
-    /// `shares_top_slope` and `shares_intercept` of its [`Shares`](crate::metrics::Shares); and
-    /// `collapsed` with 1 for each tree that has collapsed. Such a tree stayed below a hundredth of
-    /// the nodes it may have, while its leaves hold labels nearly as mixed as the root's. This is
-    /// what too large a `lambda1` does.
+    /// Reports `n_trees` and `has_scorers`; with scorers `n_scorer_weights`, `scorer_idf_power`,
+    /// `scorer_cost`, and the numbers of join, calibration and [`Shares`](crate::metrics::Shares);
+    /// and `collapsed`, which is 1 for each tree that has collapsed. Such a tree has less than a
+    /// hundredth of the nodes that it may have, although the labels in its leaves are nearly as
+    /// mixed as those of the root. A `lambda1` that is too large causes this.
     fn summary(&self) -> Report {
         let mut report = Report::new();
         report.scalar("n_trees", self.trees.len() as u64);
         report.scalar("has_scorers", u8::from(self.scorers.is_some()));
         if let Some(scorers) = &self.scorers {
-            report.scalar("n_scorer_weights", scorers.weights().n_entries() as u64);
+            report.scalar(
+                "n_scorer_weights",
+                scorers.weights().lists.n_entries() as u64,
+            );
             report.scalar("scorer_weight", f64::from(scorers.join.weight));
             report.scalar("scorer_floor", f64::from(scorers.join.floor));
             report.scalar("scorer_idf_power", scorers.idf_power);
@@ -253,7 +253,6 @@ impl Learner for Ldsm {
 
     type Params = Params;
 
-    /// It takes single labels and label sets alike.
     fn create(params: Params, n_classes: usize, _label_sets: bool) -> Result<Self> {
         checks::n_classes(n_classes)?;
         Ok(Self {
@@ -296,7 +295,7 @@ impl Learner for Ldsm {
 }
 
 impl Ldsm {
-    /// The trees of these numbers alone, to be joined with others that are grown elsewhere.
+    /// Grows the trees of these numbers, to be joined with others that are grown elsewhere.
     pub fn with_trees(
         training: &TrainingSet,
         numbers: &[usize],
@@ -310,8 +309,7 @@ impl Ldsm {
         Ok(model)
     }
 
-    /// The model that [`fit`](Classifier::fit) makes of all its trees, which `parts` have in their
-    /// order.
+    /// Joins all trees, which `parts` have in their order, and trains the scorers.
     pub fn join(
         training: &TrainingSet,
         parts: impl Iterator<Item = Result<Self>>,
@@ -325,7 +323,7 @@ impl Ldsm {
         let (n_trees, wanted) = (model.trees.len(), model.params.n_estimators as usize);
         if n_trees != wanted {
             return Err(Error::data(format!(
-                "there are {n_trees} trees of {wanted}"
+                "the parts must have {wanted} trees together, got {n_trees}"
             )));
         }
         model.scorers = training.train_scorers(&model.trees, n_threads, control)?;
@@ -333,55 +331,34 @@ impl Ldsm {
         Ok(model)
     }
 
-    /// The blocks of the rows of `query`, which are checked, and the memory that a thread predicts
-    /// them in. Few rows take what is kept: making it would take longer than predicting them.
+    /// Checks the rows of `query` and shares them out in blocks. Predictions of few rows use kept
+    /// buffers, because allocating them would take longer than predicting.
     fn blocks<'a>(
         &'a self,
         query: &'a Query<'a>,
-    ) -> Result<Blocks<'a, impl Fn() -> Lent<'a, PredictionMemory> + Sync + Send>> {
-        let rows = query.rows;
-        let preparation = self.learned()?.preparation;
+    ) -> Result<Blocks<'a, impl Fn() -> Predictor<'a> + Sync + Send>> {
+        let (rows, preparation) = (query.rows, self.preparation.as_ref());
+        let preparation = preparation.ok_or_else(checks::nothing_learned)?;
         checks::no_missing_values(rows, "LdSM")?;
         preparation.check_columns(rows)?;
-        let each = row_values(preparation, rows);
-        let is_kept = rows.n_rows().saturating_mul(each) <= KEPT_VALUES;
+        let row_values = row_values(preparation, rows);
+        let is_kept = rows.n_rows().saturating_mul(row_values) <= MAX_KEPT_VALUES;
         let new = move || PredictionMemory::new(self.n_classes);
         Ok(Blocks {
             query,
-            step: block_rows(each, MAX_BLOCK_ROWS),
-            new_predictor: move || {
-                if is_kept {
+            step: block_rows(row_values, MAX_BLOCK_ROWS),
+            new_predictor: move || Predictor {
+                preparation,
+                trees: &self.trees,
+                centroids: self.centroids.as_ref(),
+                scorers: self.scorers.as_ref(),
+                beta: self.params.beta as f32,
+                memory: if is_kept {
                     self.memories.lend(new)
                 } else {
                     Lent::alone(new())
-                }
+                },
             },
         })
     }
-
-    /// The parts that predictions read, once something has been learned.
-    fn learned(&self) -> Result<Learned<'_>> {
-        let preparation = self.preparation.as_ref();
-        Ok(Learned {
-            params: &self.params,
-            preparation: preparation.ok_or_else(checks::nothing_learned)?,
-            trees: &self.trees,
-            centroids: self.centroids.as_ref(),
-            scorers: self.scorers.as_ref(),
-        })
-    }
-}
-
-/// The rows of all blocks.
-fn concat(blocks: Vec<SelectedLabels>) -> SelectedLabels {
-    let mut all = SelectedLabels::default();
-    for block in blocks {
-        let before = all.labels.len() as i64;
-        all.starts
-            .extend(block.starts.iter().map(|start| before + start));
-        all.labels.extend(block.labels);
-        all.scores.extend(block.scores);
-    }
-    all.starts.push(all.labels.len() as i64);
-    all
 }

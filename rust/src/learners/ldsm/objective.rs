@@ -1,24 +1,23 @@
 //! The objective of a node (Eq. 2 of the paper) and the search for the directions
 //! that lower it most (Algorithm 3).
 //!
-//! Everything is kept as sums and not as the paper's running means: multiplied
-//! by C, the number of labels seen, the objective reads
+//! The state is sums instead of the paper's running means: multiplied by C, the number of labels
+//! seen, the objective reads
 //!
 //! ```text
 //! C J = sum_{j<l} |T_j - T_l| - lambda1 sum_k sum_{j<l} |S_j^k - S_l^k| + lambda2 |sum_j T_j - C|
 //! ```
 //!
-//! with T_j = C P_j and S_j^k = l(k) P_j^k, and no quotient is left. Only the
-//! differences of two children enter, and an example can move a difference in
-//! three ways: by +1 if it goes to the first alone, by -1 if to the second alone,
-//! by 0 otherwise. So one pass over the labels of an example sums three values per
-//! pair of children, from which the costs of all 2^M - 1 sets of directions follow:
-//! O(|y| M^2 + 2^M) per example and not O(|y| 2^M M^2).
+//! with T_j = C P_j and S_j^k = l(k) P_j^k, without quotients. Only differences of two children
+//! enter, and an example moves a difference by +1 if it goes to the first child only, by -1 if it
+//! goes to the second only, and else by 0. So one pass over the labels of an example sums three
+//! values per pair of children, from which the costs of all 2^M - 1 sets of directions follow:
+//! O(|y| M^2 + 2^M) per example instead of O(|y| 2^M M^2).
 
 use crate::file::is_statistic;
 use crate::record;
 
-/// The weights of the terms.
+/// Weights of the objective's terms.
 #[derive(Debug, Clone, Copy)]
 pub struct Lambdas {
     pub integrity: f64,
@@ -29,11 +28,11 @@ pub struct Lambdas {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ObjectiveTerms {
     pub j: f64,
-    /// B: how unevenly the children are reached.
+    /// B, the imbalance of the children.
     pub balance: f64,
-    /// CI: how well each label keeps together.
+    /// CI, the integrity of the labels: larger if each label goes to one child.
     pub integrity: f64,
-    /// MWP: how many more or fewer children than one are reached.
+    /// MWP, the penalty for examples that go to more or fewer children than one.
     pub penalty: f64,
 }
 
@@ -44,26 +43,26 @@ record!(ObjectiveTerms {
     penalty: is_statistic
 });
 
-/// Running sums of a node with M children, P = M (M - 1) / 2 pairs of them.
+/// Running sums of a node with M children, which are P = M (M - 1) / 2 pairs.
 #[derive(Debug, Clone)]
 pub struct ObjectiveSums<const M: usize, const P: usize> {
     lambdas: Lambdas,
-    /// C: labels seen, by weight.
+    /// C, the weight of the labels seen.
     pub labels_seen: f64,
-    /// T_j: clamped margins, an example counting once per label.
+    /// T_j, sums of clamped margins, in which an example counts once per label.
     margins: [f64; M],
-    /// S_j^k - S_l^k for each label, by pair.
+    /// S_j^k - S_l^k of each label and pair.
     label_gaps: Vec<[f64; P]>,
 }
 
-/// What one pair of children would add to the objective if the example goes to
-/// neither or both of them, to the first alone, to the second alone.
+/// The contribution of a pair of children to the objective if an example goes to neither or both of
+/// them, to the first only, to the second only.
 type PairCosts = [f64; 3];
 
-/// With more children the 2^M - 1 sets of directions are too many to compare for
-/// each example.
-pub const MOST_CHILDREN: usize = 8;
-const MOST_SETS: usize = 1 << MOST_CHILDREN;
+/// Largest M: with more children, the 2^M - 1 sets of directions are too many to compare for each
+/// example.
+pub const MAX_CHILDREN: usize = 8;
+const MAX_SETS: usize = 1 << MAX_CHILDREN;
 
 impl<const M: usize, const P: usize> ObjectiveSums<M, P> {
     pub fn new(lambdas: Lambdas, n_labels: usize) -> Self {
@@ -75,9 +74,9 @@ impl<const M: usize, const P: usize> ObjectiveSums<M, P> {
         }
     }
 
-    /// The set of directions, as bits, that makes the objective smallest once an
-    /// example of these labels and `weight` has gone there. Between equal sets `coin`
-    /// decides; the set of all directions never wins a tie.
+    /// Returns the set of directions, as bits, that minimizes the objective once an example of these
+    /// labels and `weight` has gone there. `coin` decides between equal sets; the set of all
+    /// directions never wins a tie.
     #[inline]
     pub fn best_directions(
         &self,
@@ -88,8 +87,8 @@ impl<const M: usize, const P: usize> ObjectiveSums<M, P> {
         let costs = Self::cost_of_all_sets(&self.pair_costs(labels, weight));
         let n = weight * labels.len() as f64;
         let above = self.margins.iter().sum::<f64>() - self.labels_seen - n;
-        // By number of directions.
-        let mut penalties = [0.0; MOST_CHILDREN + 1];
+        // The penalty depends on the number of directions only.
+        let mut penalties = [0.0; MAX_CHILDREN + 1];
         for (directions, penalty) in penalties[..=M].iter_mut().enumerate() {
             *penalty = self.lambdas.penalty * (above + n * directions as f64).abs();
         }
@@ -104,18 +103,18 @@ impl<const M: usize, const P: usize> ObjectiveSums<M, P> {
         best
     }
 
-    /// What the pairs cost together, for every set of directions.
+    /// Returns the total cost of the pairs for each set of directions.
     ///
-    /// Child by child, each of which doubles the sets. The cost of a set without or
-    /// with the new child is that of the set before plus its pairs with the children
-    /// before it, and these are summed for all sets in the same way.
+    /// Children are added one by one, and each doubles the number of sets. The cost of a set without
+    /// or with the new child is the cost of the set so far plus that of the new child's pairs. The
+    /// latter is summed for all sets in the same way.
     #[inline]
-    fn cost_of_all_sets(pair_costs: &[PairCosts; P]) -> [f64; MOST_SETS] {
-        let mut costs = [0.0; MOST_SETS];
+    fn cost_of_all_sets(pair_costs: &[PairCosts; P]) -> [f64; MAX_SETS] {
+        let mut costs = [0.0; MAX_SETS];
         for j in 1..M {
             let n = 1 << j;
-            let mut without = [0.0; MOST_SETS / 2];
-            let mut with = [0.0; MOST_SETS / 2];
+            let mut without = [0.0; MAX_SETS / 2];
+            let mut with = [0.0; MAX_SETS / 2];
             for i in 0..j {
                 let [both_or_none, first, second] = pair_costs[Self::pair(i, j)];
                 let n = 1 << i;
@@ -134,11 +133,10 @@ impl<const M: usize, const P: usize> ObjectiveSums<M, P> {
         costs
     }
 
-    /// What each pair would add to the objective.
+    /// Returns the costs of each pair for an example of these labels and `weight`.
     #[inline]
     fn pair_costs(&self, labels: &[u32], weight: f64) -> [PairCosts; P] {
-        // Every other label in sums of its own: an addition need not wait for the
-        // one before.
+        // Every other label is added to separate sums, so that additions need not wait for each other.
         let mut halves = [[[0.0f64; P]; 3]; 2];
         let mut add = |half: usize, label: u32| {
             let gaps = &self.label_gaps[label as usize];
@@ -176,7 +174,7 @@ impl<const M: usize, const P: usize> ObjectiveSums<M, P> {
         pair_costs
     }
 
-    /// Takes in an example of these labels and clamped margins.
+    /// Adds an example of these labels and clamped margins.
     #[inline]
     pub fn add(&mut self, labels: &[u32], weight: f64, clamped: &[f32; M]) {
         let n = weight * labels.len() as f64;
@@ -196,7 +194,7 @@ impl<const M: usize, const P: usize> ObjectiveSums<M, P> {
         }
     }
 
-    /// The objective and its terms over all examples taken in.
+    /// Returns the objective and its terms over all examples added.
     pub fn terms(&self) -> ObjectiveTerms {
         let c = self.labels_seen;
         let pairs = Self::PAIRS.iter();
@@ -215,19 +213,19 @@ impl<const M: usize, const P: usize> ObjectiveSums<M, P> {
         }
     }
 
-    /// P_j.
+    /// Returns P_j.
     pub fn shares(&self) -> [f64; M] {
         self.margins.map(|sum| sum / self.labels_seen)
     }
 
-    /// Number of the pair of children i < j.
+    /// Returns the number of the pair of children i < j.
     const fn pair(i: usize, j: usize) -> usize {
         i * (2 * M - i - 1) / 2 + j - i - 1
     }
 
-    /// The pairs of children, the smaller first.
+    /// The pairs of children i < j.
     const PAIRS: [(usize, usize); P] = {
-        assert!(P == M * (M - 1) / 2, "P is the number of pairs");
+        assert!(P == M * (M - 1) / 2, "P must be the number of pairs");
         let mut pairs = [(0, 0); P];
         let (mut at, mut j) = (0, 0);
         while j < M {
@@ -247,10 +245,10 @@ impl<const M: usize, const P: usize> ObjectiveSums<M, P> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NodeStats {
     pub terms: ObjectiveTerms,
-    /// beta = max_j |P_j - mean_l P_l|; 0: all children are reached equally often.
+    /// beta = max_j |P_j - mean_l P_l|; 0 if all children are reached equally often.
     pub balancedness: f64,
-    /// alpha = (1/M) sum_j sum_i pi_i min(P_j^i, sum_l P_l^i - P_j^i); 0: no label
-    /// is at two children.
+    /// alpha = (1/M) sum_j sum_i pi_i min(P_j^i, sum_l P_l^i - P_j^i); 0 if no label goes to two
+    /// children.
     pub purity: f64,
 }
 
@@ -260,10 +258,11 @@ record!(NodeStats {
     purity: is_statistic
 });
 
-type Number = fn(&NodeStats) -> f64;
+type Statistic = fn(&NodeStats) -> f64;
 
 impl NodeStats {
-    pub const NAMED: [(&'static str, Number); 6] = [
+    /// The columns of reports.
+    pub const COLUMNS: [(&'static str, Statistic); 6] = [
         ("j", |stats| stats.terms.j),
         ("balance", |stats| stats.terms.balance),
         ("class_integrity", |stats| stats.terms.integrity),
@@ -274,26 +273,26 @@ impl NodeStats {
 }
 
 impl Default for NodeStats {
-    /// Those of a node that was not trained.
+    /// Returns NaN, the statistics of a node that was not trained.
     fn default() -> Self {
-        let terms = ObjectiveTerms {
-            j: f64::NAN,
-            balance: f64::NAN,
-            integrity: f64::NAN,
-            penalty: f64::NAN,
-        };
+        let [j, balance, integrity, penalty, balancedness, purity] = [f64::NAN; 6];
         Self {
-            terms,
-            balancedness: f64::NAN,
-            purity: f64::NAN,
+            terms: ObjectiveTerms {
+                j,
+                balance,
+                integrity,
+                penalty,
+            },
+            balancedness,
+            purity,
         }
     }
 }
 
-/// Sums over the examples of a trained node, each of which is seen once.
+/// Sums over one pass of a trained node's examples.
 pub struct NodeStatsSums<const M: usize, const P: usize> {
     objective: ObjectiveSums<M, P>,
-    /// S_j^i: clamped margins of the examples of each label.
+    /// S_j^i, sums of clamped margins of the examples of each label.
     label_margins: Vec<[f64; M]>,
 }
 

@@ -1,103 +1,252 @@
-//! From a block of rows to the scores of their labels.
+//! Prediction of a block of rows.
 //!
-//! All rows of the block traverse all trees, together or, if they are few, one by one; then the
-//! leaves that one row has reached are added up at once, tree after tree, and re-ranking and
-//! scorers change the sums.
+//! The block goes through one tree after the other, node by node, so that the rows at a node share
+//! its weights. Then the histograms of the leaves that a row has reached are added up, tree after
+//! tree, and re-ranking and scorers change these sums.
 
 use std::ops::Range;
 
-use super::centroids::{Centroids, Reranker};
-use super::params::Params;
-use super::traverse::LeafHits;
-use super::tree::Tree;
+use super::centroids::{Centroids, RerankedRow};
+use super::tree::{directions, margins, Node, Tree};
 use crate::control::Control;
-use crate::data::{Preparation, RaggedRows, RowBuffer, Rows, SpreadRow};
+use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
 use crate::error::Result;
-use crate::learners::one_against_some::{
-    Calibration, LabelScores, OneAgainstSome, Ranker, RankerMemory,
-};
+use crate::learners::one_against_some::{LabelScores, OneAgainstSome, Ranker};
 use crate::model::{keep_best, LabelSelection, TopK};
+use crate::threads::Lent;
+use crate::tree::NodeId;
 
-/// The parts of a model that predictions read.
-#[derive(Debug, Clone, Copy)]
-pub struct Learned<'a> {
-    pub params: &'a Params,
-    pub preparation: &'a Preparation,
-    pub trees: &'a [Tree],
-    pub centroids: Option<&'a Centroids>,
-    pub scorers: Option<&'a OneAgainstSome>,
+/// Number of rows that traverse the trees together at most: many, so that few of a node's weights
+/// are read for one row alone.
+pub const MAX_BLOCK_ROWS: usize = 4096;
+
+/// A traversal of trees by rows of one width, with buffers that are kept between uses.
+#[derive(Debug, Default)]
+pub struct Traversal {
+    /// The weights of the current node by column.
+    spread: Vec<f32>,
+    /// Nodes that are not visited yet, and where the list of their rows starts.
+    nodes: Vec<(NodeId, usize)>,
+    /// Rows of these nodes, end to end.
+    waiting: Vec<u32>,
+    /// Rows of the current node, and the children that each of them goes to, as bits.
+    rows: Vec<u32>,
+    directions: Vec<u32>,
 }
 
-/// Working memory of predictions by one model. Some of it is as long as there are labels or columns,
-/// which would take longer to allocate than a row takes to predict.
+impl Traversal {
+    /// Sends the rows `which` of `rows` through a tree. Calls `on_leaf` with the number of each leaf
+    /// and the rows that reach it. The order of a row's leaves does not depend on the other rows.
+    pub fn run(
+        &mut self,
+        tree: &Tree,
+        rows: &RaggedRows,
+        which: impl Iterator<Item = u32>,
+        width: usize,
+        on_leaf: impl FnMut(&[u32], u32),
+    ) {
+        self.nodes.clear();
+        self.waiting.clear();
+        self.waiting.extend(which);
+        if !self.waiting.is_empty() {
+            self.nodes.push((Tree::ROOT, 0));
+        }
+        with_arity!(tree.arity, M => self.visit_nodes::<M>(tree, rows, width, on_leaf));
+    }
+
+    fn visit_nodes<const M: usize>(
+        &mut self,
+        tree: &Tree,
+        rows: &RaggedRows,
+        width: usize,
+        mut on_leaf: impl FnMut(&[u32], u32),
+    ) {
+        while let Some((node, from)) = self.nodes.pop() {
+            self.rows.clear();
+            self.rows.extend_from_slice(&self.waiting[from..]);
+            self.waiting.truncate(from);
+            let split = match tree.node(node) {
+                Node::Split(number) => number,
+                Node::Leaf(number) => {
+                    on_leaf(&self.rows, number);
+                    continue;
+                }
+            };
+            self.route::<M>(tree, split as usize, rows, width);
+            let first = tree.first_child(split);
+            for j in (0..M as u32).rev() {
+                let from = self.waiting.len();
+                let rows = self.rows.iter().zip(&self.directions);
+                let going = rows.filter(|&(_, directions)| directions >> j & 1 == 1);
+                self.waiting.extend(going.map(|(&row, _)| row));
+                if self.waiting.len() > from {
+                    self.nodes.push((NodeId(first.0 + j), from));
+                }
+            }
+        }
+    }
+
+    /// Finds the children of `split` that the rows of the current node go to.
+    fn route<const M: usize>(
+        &mut self,
+        tree: &Tree,
+        split: usize,
+        rows: &RaggedRows,
+        width: usize,
+    ) {
+        let bias = tree.biases.as_chunks::<M>().0[split];
+        let n_columns = tree.routers.range(split).len();
+        // Few rows look their columns up, many share the spread weights; the margins are the same
+        // to the bit.
+        let n_values = self.rows.len() * rows.n_values() / rows.len();
+        let is_few = n_values * (n_columns.max(1).ilog2() as usize + 1) < 2 * n_columns;
+        self.directions.clear();
+        let rows = self.rows.iter().map(|&row| rows.row(row as usize));
+        if is_few {
+            let weights = tree.routers.lookup::<M>(split);
+            let lookup = |column| weights.get(column);
+            self.directions
+                .extend(rows.map(|row| directions(&margins(row, bias, lookup))));
+            return;
+        }
+        self.spread.resize(width * M, 0.0);
+        let (spread, _) = self.spread.as_chunks_mut::<M>();
+        tree.routers.for_each::<M>(split, |column, weights| {
+            spread[column as usize] = weights;
+        });
+        let lookup = |column: u32| spread[column as usize];
+        self.directions
+            .extend(rows.map(|row| directions(&margins(row, bias, lookup))));
+        tree.routers.for_each::<M>(split, |column, _| {
+            spread[column as usize] = [0.0; M];
+        });
+    }
+}
+
+/// Number of leaves whose histograms are prefetched, because they lie far apart.
+const N_PREFETCHED_LEAVES: usize = 2;
+
+/// A leaf that a row reaches, and its numbers, which are looked up once for all rows that do.
+#[derive(Debug, Clone, Copy)]
+struct LeafHit {
+    tree: u32,
+    leaf: u32,
+    inverse_mass: f32,
+    labels_each: f32,
+}
+
+/// The leaves that each row of a block reaches, tree after tree.
+#[derive(Debug, Default)]
+pub struct LeafHits {
+    by_row: Vec<Vec<LeafHit>>,
+    traversal: Traversal,
+}
+
+impl LeafHits {
+    /// Sends the block `which` of `rows` through all `trees`; a row traverses those trees that
+    /// `takes` it.
+    pub fn find(
+        &mut self,
+        trees: &[Tree],
+        rows: &RaggedRows,
+        which: Range<u32>,
+        width: usize,
+        takes: impl Fn(usize, u32) -> bool,
+        control: &Control,
+    ) -> Result<()> {
+        self.by_row.iter_mut().for_each(Vec::clear);
+        if self.by_row.len() < which.len() {
+            self.by_row.reserve_exact(which.len() - self.by_row.len());
+            let new = || Vec::with_capacity(2 * trees.len());
+            self.by_row.resize_with(which.len(), new);
+        }
+        let start = which.start;
+        for (number, tree) in trees.iter().enumerate() {
+            control.check()?;
+            let which = which.clone().filter(|&row| takes(number, row));
+            self.traversal.run(tree, rows, which, width, |rows, leaf| {
+                let hit = LeafHit {
+                    tree: number as u32,
+                    leaf,
+                    inverse_mass: tree.inverse_masses[leaf as usize],
+                    labels_each: tree.labels_each[leaf as usize],
+                };
+                for &row in rows {
+                    self.by_row[(row - start) as usize].push(hit);
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// Averages the histograms of the leaves that row `i` of the block reaches, over the leaves of
+    /// each tree and over the trees that it has traversed. Returns the mean number of labels per
+    /// training example in these leaves.
+    pub fn average(&self, i: usize, trees: &[Tree], scores: &mut LabelScores) -> f32 {
+        scores.clear();
+        let mut labels_each = 0.0;
+        let hits = &self.by_row[i];
+        let by_tree = || hits.chunk_by(|a, b| a.tree == b.tree);
+        let tree_share = (by_tree().count() as f32).recip();
+        let histograms = |hit: &LeafHit| &trees[hit.tree as usize].histograms;
+        let mut coming = hits.iter().skip(N_PREFETCHED_LEAVES);
+        for hits in by_tree() {
+            let share = tree_share / hits.len() as f32;
+            for hit in hits {
+                if let Some(hit) = coming.next() {
+                    histograms(hit).prefetch(hit.leaf as usize);
+                }
+                let scale = share * hit.inverse_mass;
+                scores.add(histograms(hit), hit.leaf as usize, scale);
+                labels_each += share * hit.labels_each;
+            }
+        }
+        labels_each
+    }
+}
+
+/// Buffers for predictions by one model. Some are as long as there are labels or columns, and
+/// allocating them would take longer than predicting a row.
 #[derive(Debug)]
 pub struct PredictionMemory {
-    block: RaggedRows,
     buffer: RowBuffer,
+    block: RaggedRows,
     hits: LeafHits,
-    reranked: SpreadRow,
+    /// The trees' scores of the current row.
     scores: LabelScores,
-    ranker: RankerMemory,
+    /// Mean number of labels per training example in its leaves.
+    labels_each: f32,
+    reranked: RerankedRow,
+    ranker: Ranker,
 }
 
 impl PredictionMemory {
     pub fn new(n_classes: usize) -> Self {
         Self {
-            block: RaggedRows::default(),
             buffer: RowBuffer::default(),
+            block: RaggedRows::default(),
             hits: LeafHits::default(),
-            reranked: SpreadRow::default(),
             scores: LabelScores::new(n_classes),
-            ranker: RankerMemory::default(),
-        }
-    }
-}
-
-/// Predicts a block of rows.
-pub struct Predictor<'a> {
-    learned: Learned<'a>,
-    block: &'a mut RaggedRows,
-    buffer: &'a mut RowBuffer,
-    hits: &'a mut LeafHits,
-    reranker: Option<Reranker<'a>>,
-    /// The trees' scores of the current row.
-    scores: &'a mut LabelScores,
-    /// Mean number of labels per training example in the leaves of the current row.
-    labels_each: f32,
-    /// Makes the final scores of these.
-    ranker: Ranker<'a>,
-}
-
-impl<'a> Predictor<'a> {
-    /// With memory that has been used with this model alone.
-    pub fn new(learned: Learned<'a>, memory: &'a mut PredictionMemory) -> Self {
-        let PredictionMemory {
-            block,
-            buffer,
-            hits,
-            reranked,
-            scores,
-            ranker,
-        } = memory;
-        let (beta, width) = (learned.params.beta, learned.preparation.width());
-        let reranker = learned.centroids;
-        Self {
-            learned,
-            block,
-            buffer,
-            hits,
-            reranker: reranker.map(|centroids| Reranker::new(centroids, beta, width, reranked)),
-            scores,
             labels_each: 0.0,
-            ranker: Ranker::new(learned.scorers, ranker),
+            reranked: RerankedRow::default(),
+            ranker: Ranker::default(),
         }
     }
+}
 
-    /// How final scores become probabilities, if they do.
-    fn calibration(&self) -> Option<Calibration> {
-        self.learned.scorers.map(|scorers| scorers.calibration)
-    }
+/// The prediction of one block after the other, and in it of one row after the other.
+pub struct Predictor<'a> {
+    pub preparation: &'a Preparation,
+    pub trees: &'a [Tree],
+    pub centroids: Option<&'a Centroids>,
+    pub scorers: Option<&'a OneAgainstSome>,
+    /// Weight of the trees' score in the re-ranking.
+    pub beta: f32,
+    /// Buffers that are used for this model only.
+    pub memory: Lent<'a, PredictionMemory>,
+}
 
+impl Predictor<'_> {
     /// Reads the rows `which` and sends them through all trees.
     pub fn read_block(
         &mut self,
@@ -105,67 +254,85 @@ impl<'a> Predictor<'a> {
         which: Range<usize>,
         control: &Control,
     ) -> Result<()> {
-        let Learned {
-            preparation, trees, ..
-        } = self.learned;
-        self.block.clear();
+        let PredictionMemory {
+            buffer,
+            block,
+            hits,
+            ..
+        } = &mut *self.memory;
+        block.clear();
         for i in which {
-            preparation.read(rows, i, self.buffer);
-            let columns = self.buffer.columns.iter().copied();
-            self.block.push(columns, &self.buffer.values);
+            self.preparation.read(rows, i, buffer);
+            block.push(buffer.columns.iter().copied(), &buffer.values);
         }
-        let width = preparation.width();
-        self.hits.find(trees, self.block, width, control)
+        let (which, width) = (0..block.len() as u32, self.preparation.width());
+        hits.find(self.trees, block, which, width, |_, _| true, control)
     }
 
-    /// Number of rows of the block.
+    /// Returns the number of rows of the block.
     pub fn n_rows(&self) -> usize {
-        self.block.len()
+        self.memory.block.len()
     }
 
-    /// Numbers of the trees and of the leaves that row `i` of the block reaches in them.
+    /// Returns the numbers of the trees and of the leaves that row `i` of the block reaches.
     pub fn leaves(&self, i: usize) -> impl Iterator<Item = (u32, u32)> + '_ {
-        self.hits.leaves(i)
+        let hits = self.memory.hits.by_row[i].iter();
+        hits.map(|hit| (hit.tree, hit.leaf))
     }
 
-    /// Scores row `i` of the block.
+    /// Makes row `i` of the block the current one and scores its labels.
     pub fn score_row(&mut self, i: usize) {
-        let trees = self.learned.trees;
-        self.labels_each = self.hits.average(i, trees, trees.len(), self.scores);
-        let row = self.block.row(i);
-        if let Some(reranker) = &mut self.reranker {
-            reranker.read(row);
+        let memory = &mut *self.memory;
+        memory.labels_each = memory.hits.average(i, self.trees, &mut memory.scores);
+        let row = memory.block.row(i);
+        if self.centroids.is_some() {
+            memory.reranked.read(row, self.preparation.width());
         }
-        self.ranker.read(row, self.scores);
+        if let Some(scorers) = self.scorers {
+            memory.ranker.read(scorers, row, &memory.scores);
+        }
     }
 
-    /// The final score of a label of the current row, of which the trees' is `share`.
-    fn score(&self, label: u32, share: f32) -> f32 {
-        let by_trees = match &self.reranker {
-            Some(reranker) if share > 0.0 => reranker.rerank(label, share),
-            _ => share,
+    /// Returns the final score of a label of the current row, from the trees' score.
+    fn score(&self, label: u32, by_trees: f32) -> f32 {
+        let memory = &*self.memory;
+        let score = match self.centroids {
+            Some(centroids) if by_trees > 0.0 => {
+                centroids.rerank(&memory.reranked, self.beta, label, by_trees)
+            }
+            _ => by_trees,
         };
-        self.ranker.score(label, by_trees)
+        self.scorers
+            .map_or(score, |scorers| memory.ranker.score(scorers, label, score))
     }
 
+    /// Calls `visit` with each candidate of the current row and the trees' score.
+    fn for_each_label(&self, visit: impl FnMut(u32, f32)) {
+        let memory = &*self.memory;
+        match self.scorers {
+            None => memory.scores.for_each(visit),
+            Some(scorers) => memory.ranker.for_each_label(scorers, &memory.scores, visit),
+        }
+    }
+
+    /// Finds the best labels of the current row.
     pub fn best(&self, top: &mut TopK) {
         top.clear();
-        if self.reranker.is_none() {
-            return self.ranker.best(self.scores, top);
+        match (self.centroids, self.scorers) {
+            (None, Some(scorers)) => self.memory.ranker.best(scorers, &self.memory.scores, top),
+            _ => self.for_each_label(|label, share| top.push(label, self.score(label, share))),
         }
-        let push = |label, share| top.push(label, self.score(label, share));
-        self.ranker.for_each_label(self.scores, push);
     }
 
-    /// The selected labels of the current row, increasing, and their scores.
+    /// Finds the selected labels of the current row, increasing, and their scores.
     pub fn select(&self, selection: LabelSelection, found: &mut Vec<(u32, f32)>) {
         found.clear();
-        // Probabilities decide, if there are any: shares of a leaf's labels, made shares of its
-        // examples, if not.
+        // Likely labels have a probability above 1/2. Without scorers it is the label's share of the
+        // examples in the leaves: its share of their labels times the labels per example.
         let is_by_likelihood = matches!(selection, LabelSelection::Likely(_));
-        let by_share = is_by_likelihood && self.calibration().is_none();
-        self.ranker.for_each_label(self.scores, |label, share| {
-            if !by_share || share * self.labels_each > 0.5 {
+        let by_share = is_by_likelihood && self.scorers.is_none();
+        self.for_each_label(|label, share| {
+            if !by_share || share * self.memory.labels_each > 0.5 {
                 found.push((label, self.score(label, share)));
             }
         });
@@ -186,14 +353,14 @@ impl<'a> Predictor<'a> {
         }
     }
 
-    /// Makes probabilities of final scores, where there are scorers. What is no score, minus
-    /// infinity, stays.
+    /// Turns final scores into probabilities if there are scorers. Minus infinity, which stands for
+    /// no label, stays.
     pub fn calibrate<'s>(&self, scores: impl IntoIterator<Item = &'s mut f32>) {
-        if let Some(calibration) = self.calibration() {
+        if let Some(scorers) = self.scorers {
             let scores = scores.into_iter();
             scores
                 .filter(|score| **score > f32::NEG_INFINITY)
-                .for_each(|score| *score = calibration.probability(*score));
+                .for_each(|score| *score = scorers.calibration.probability(*score));
         }
     }
 }

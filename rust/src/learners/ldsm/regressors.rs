@@ -1,22 +1,57 @@
-//! The M regressors of a node, which learn from the same examples: O(M) per value.
+//! The M regressors of a node, which learn from the same examples in O(M) per value, and the choice
+//! of the weights that a slim node keeps.
 //!
-//! **Sparse rows**: normalised adaptive gradients (NAG; Ross, Mineiro & Langford, "Normalized
-//! online learning", UAI 2013). The arithmetic is that of the LdSM authors' program, and not Vowpal
+//! **Sparse rows**: normalized adaptive gradients (NAG; Ross, Mineiro & Langford, "Normalized
+//! online learning", UAI 2013). The arithmetic is that of the LdSM authors' program, not Vowpal
 //! Wabbit's, which [`crate::linear`] and one-against-all reproduce number for number. A step is the
-//! plain gradient step, and importance scales its gradient alone; a zero gradient still counts in t
-//! and N. Scale and N are updated before the margin is taken, G after it. One scale serves all M
+//! plain gradient step, and importance only scales its gradient; a zero gradient still counts in t
+//! and N. Scale and N are updated before the margin is computed, G after it. One scale serves all M
 //! regressors, and its inverse saves a division per value.
 //!
-//! **Dense rows**: features standardised by the node's own examples, stochastic gradient descent.
-//! An example x of importance h moves the weights of a regressor of margin m by -u x. Up to h = 1, u
-//! is h times the gradient step of the authors' program, rate (p(m) - target). The remaining h - 1
-//! follow the gradient flow from where the step of h = 1 ends, in closed form ([`Loss::step`]). So
-//! an example of importance 2 is learned about like one that comes twice in a row, and the step grows
-//! like ln h; h times the gradient would overshoot without bound.
+//! **Dense rows**: stochastic gradient descent on features that are standardized by the node's own
+//! examples. An example x of importance h moves the weights of a regressor of margin m by -u x. Up
+//! to h = 1, u is h times the gradient step of the authors' program, rate (p(m) - target). The
+//! remaining h - 1 follow the gradient flow from the end of the step of h = 1, in closed form
+//! ([`Loss::step`]). So an example of importance 2 has about the effect of two equal examples, and
+//! the step grows like ln h; h times the gradient would overshoot without bound.
 
-use super::params::NodeLoss;
+use crate::choices;
 use crate::data::Examples;
 use crate::linear::Loss;
+
+choices! {
+    /// The probability that a regressor's margin m stands for.
+    pub enum NodeLoss {
+        /// The logistic function of 4 m - 2: 1/2 where examples are routed, at m = 1/2,
+        /// with slope 1 there.
+        Centred = "centred",
+        /// The logistic function of m, as in the authors' program.
+        Logistic = "logistic",
+    }
+}
+
+impl NodeLoss {
+    /// Returns the logit of the probability that a margin stands for.
+    #[inline]
+    pub fn logit(self, margin: f32) -> f32 {
+        match self {
+            Self::Centred => 4.0 * margin - 2.0,
+            Self::Logistic => margin,
+        }
+    }
+
+    /// Returns whether each pass over a node's examples has a new order. The authors' program, whose
+    /// loss is the logistic one, keeps one order for a tree.
+    pub fn reshuffles(self) -> bool {
+        self == Self::Centred
+    }
+
+    /// Returns the probability of going to a child, from its regressor's margin.
+    #[inline]
+    pub fn probability(self, margin: f32) -> f32 {
+        1.0 / (1.0 + (-self.logit(margin)).exp())
+    }
+}
 
 /// The regressors of a node, by the kind of its rows.
 pub enum Regressors<const M: usize> {
@@ -24,15 +59,14 @@ pub enum Regressors<const M: usize> {
     Dense(DenseRegressors<M>),
 }
 
-/// The state of all regressors for one feature, side by side: an example needs all
-/// of it at once.
+/// The state of all regressors for one feature, which an example needs together.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 struct Feature<const M: usize> {
     weights: [f32; M],
     /// G: sums of squared gradients.
     squares: [f32; M],
-    /// s: the largest absolute value so far, and its inverse.
+    /// s, the largest absolute value so far, and its inverse.
     largest: f32,
     inverse: f32,
 }
@@ -41,14 +75,14 @@ struct Feature<const M: usize> {
 pub struct NagRegressors<const M: usize> {
     features: Vec<Feature<M>>,
     rate: f32,
-    /// t: examples seen.
+    /// t, the number of examples seen.
     seen: f64,
-    /// N: squared lengths of all examples, each feature in units of its largest value.
+    /// N, the squared lengths of all examples with each feature in units of its largest value.
     norm: f64,
 }
 
 impl<const M: usize> NagRegressors<M> {
-    /// Regressors of these weights, one feature after the other.
+    /// Creates regressors from the first weights of each feature.
     pub fn new(weights: impl Iterator<Item = [f32; M]>, rate: f32) -> Self {
         let feature = |weights| Feature {
             weights,
@@ -64,7 +98,7 @@ impl<const M: usize> NagRegressors<M> {
         }
     }
 
-    /// Takes the values of an example into scales and norm and returns its margins.
+    /// Updates scales and norm with an example and returns its margins.
     #[inline]
     pub fn observe(&mut self, row: &[u32], values: &[f32]) -> [f32; M] {
         let mut margins = [0.0f32; M];
@@ -78,7 +112,7 @@ impl<const M: usize> NagRegressors<M> {
                     feature.weights.iter_mut().for_each(|w| *w *= shrunk);
                 }
                 feature.largest = size;
-                // The inverse of the tiniest values overflows a single float.
+                // The inverse of the smallest floats overflows.
                 feature.inverse = size.recip().min(f32::MAX);
             }
             let unit = x * feature.inverse;
@@ -92,8 +126,8 @@ impl<const M: usize> NagRegressors<M> {
         margins
     }
 
-    /// Takes the step of the example that was just observed. `gradients` are those
-    /// of the loss by the margins; the margins are updated.
+    /// Takes the step of the example that was just observed, with the `gradients` of the loss by
+    /// the margins, and updates the margins.
     #[inline]
     pub fn step(
         &mut self,
@@ -109,7 +143,7 @@ impl<const M: usize> NagRegressors<M> {
             let unit = x * feature.inverse;
             for j in 0..M {
                 let gradient = gradients[j] * x;
-                // The smallest number keeps a zero gradient from dividing by 0.
+                // The smallest float avoids a division by 0 if all gradients are 0.
                 feature.squares[j] += gradient * gradient + f32::MIN_POSITIVE;
                 let step = steps[j] * unit / feature.squares[j].sqrt();
                 feature.weights[j] -= step;
@@ -118,9 +152,9 @@ impl<const M: usize> NagRegressors<M> {
         }
     }
 
-    /// The weights, one feature after the other. Those whose largest product with a
-    /// value so far is below `small` become 0. Where values are at most 1 these are the
-    /// weights below `small`, as in the authors' program.
+    /// Returns the weights of each feature. Those whose largest product with a value so far is below
+    /// `small` become 0. For values of at most 1 these are the weights below `small`, as in the
+    /// authors' program.
     pub fn weights(&self, small: f32) -> impl Iterator<Item = [f32; M]> + '_ {
         self.features.iter().map(move |feature| {
             let unit = feature.largest.max(1.0);
@@ -130,17 +164,16 @@ impl<const M: usize> NagRegressors<M> {
     }
 }
 
-/// Rows of a node, standardised, and its regressors.
+/// Standardized rows of a node, and its regressors.
 pub struct DenseRegressors<const M: usize> {
-    /// One row after the other, every feature filled.
+    /// Values of all features of each row.
     rows: Vec<f32>,
-    /// Squared length of each row, the constant with it.
+    /// Squared length of each row with the constant.
     lengths: Vec<f32>,
     means: Vec<f32>,
-    /// 1 / deviation; 0 for a feature that does not vary, and then, as its
-    /// standardised values are all 0, neither does its weight.
+    /// 1 / deviation, or 0 for a constant feature; its standardized values and its weight are 0.
     inverse: Vec<f32>,
-    /// Weight of each feature, standardised, for each regressor.
+    /// Weights of each standardized feature.
     weights: Vec<[f32; M]>,
     bias: [f32; M],
     rate: f32,
@@ -156,7 +189,7 @@ impl<const M: usize> DenseRegressors<M> {
             let weight = f64::from(data.weight(i));
             total += weight;
             for (&feature, &x) in features.iter().zip(values) {
-                // Columns that were hashed to one add up.
+                // Columns that were hashed to the same column add up.
                 row[feature as usize] += x;
                 sums[feature as usize] += weight * f64::from(x);
             }
@@ -171,8 +204,8 @@ impl<const M: usize> DenseRegressors<M> {
         }
         let inverse = |(square, mean): (&f64, &f64)| {
             let deviation = (square / total).sqrt();
-            // Equal values leave a deviation of rounding errors; the inverse of a tinier
-            // one would overflow single floats.
+            // The deviation of equal values is a rounding error. The inverse of a smaller deviation
+            // would overflow.
             let varies = deviation > 1e-6 * mean.abs() && deviation > 1e-30;
             if varies {
                 deviation.recip() as f32
@@ -184,7 +217,7 @@ impl<const M: usize> DenseRegressors<M> {
         let means: Vec<f32> = means.into_iter().map(|mean| mean as f32).collect();
         for row in rows.chunks_exact_mut(width) {
             for ((x, mean), inverse) in row.iter_mut().zip(&means).zip(&inverse) {
-                // The difference of two single floats can overflow one.
+                // The difference of two floats can overflow a float.
                 let difference = f64::from(*x) - f64::from(*mean);
                 *x = (difference * f64::from(*inverse)) as f32;
             }
@@ -214,8 +247,8 @@ impl<const M: usize> DenseRegressors<M> {
         margins
     }
 
-    /// How far example `i` of this importance moves a regressor of this margin towards its
-    /// `target` of 0 or 1, in multiples of its features.
+    /// Returns the step of example `i` for a regressor with this margin and `target` (0 or 1), as a
+    /// multiple of the features to be subtracted from the weights.
     #[inline]
     pub fn step_length(
         &self,
@@ -232,12 +265,12 @@ impl<const M: usize> DenseRegressors<M> {
         }
         let length = self.lengths[i as usize];
         let (y, slope) = (2.0 * target - 1.0, loss.logit(1.0) - loss.logit(0.0));
-        // Beyond 50 there is nothing left to learn.
+        // Beyond 50 the loss is 0.
         let logit = y * (y * loss.logit(margin - step * length)).min(50.0);
         step - Loss::Logistic.step(y, logit, self.rate * (importance - 1.0), slope * length)
     }
 
-    /// Takes the `steps` of example `i`; the margins are updated.
+    /// Takes the `steps` of example `i` and updates the margins.
     #[inline]
     pub fn step(&mut self, i: u32, steps: &[f32; M], margins: &mut [f32; M]) {
         let width = self.weights.len();
@@ -253,9 +286,8 @@ impl<const M: usize> DenseRegressors<M> {
         }
     }
 
-    /// Weights for the features before standardisation; that of the constant, feature
-    /// number `constant`, absorbs the means. Weights of standardised features below
-    /// `small` become 0.
+    /// Returns the weights of the features before standardization; the weight of feature `constant`
+    /// absorbs the means. Weights of standardized features below `small` become 0.
     pub fn weights(&self, constant: usize, small: f32) -> Vec<[f32; M]> {
         let kept = |w: f32| if w.abs() < small { 0.0 } else { w };
         let weights = self.weights.iter().zip(&self.inverse);
@@ -270,4 +302,86 @@ impl<const M: usize> DenseRegressors<M> {
         weights[constant] = bias;
         weights
     }
+}
+
+/// Drops the features of the smallest contributions to a node's margins, which together make up at
+/// most `share` of all contributions. The contribution of a feature is the variance of its part in
+/// the margins over `examples`, so the scales of features and weights do not matter.
+///
+/// Returns the kept features without the `constant`, and the mean part of the dropped ones in the
+/// margins, to be added to the constant.
+pub fn kept_features<const M: usize>(
+    examples: &Examples,
+    weights: &[[f32; M]],
+    constant: Option<usize>,
+    share: f64,
+) -> (Vec<usize>, [f32; M]) {
+    let is_feature = |&feature: &usize| {
+        let mut weights = weights[feature].iter();
+        Some(feature) != constant && weights.any(|&w| w != 0.0)
+    };
+    let mut features: Vec<usize> = (0..weights.len()).filter(is_feature).collect();
+    let mut mean_dropped = [0.0f64; M];
+    if share > 0.0 {
+        let moments = moments(examples, weights.len());
+        let contribution = |feature: usize| {
+            let squares = weights[feature].map(|w| f64::from(w) * f64::from(w));
+            let (_, variance) = moments[feature];
+            squares.iter().sum::<f64>() * variance
+        };
+        let mut contributions: Vec<(f64, usize)> = features
+            .iter()
+            .map(|&feature| (contribution(feature), feature))
+            .collect();
+        let all: f64 = contributions.iter().map(|&(part, _)| part).sum();
+        let n_dropped = partition_smallest(&mut contributions, share * all);
+        let (dropped, kept) = contributions.split_at(n_dropped);
+        for &(_, feature) in dropped {
+            let (feature_mean, _) = moments[feature];
+            for (mean, &w) in mean_dropped.iter_mut().zip(&weights[feature]) {
+                *mean += f64::from(w) * feature_mean;
+            }
+        }
+        features = kept.iter().map(|&(_, feature)| feature).collect();
+    }
+    (features, mean_dropped.map(|mean| mean as f32))
+}
+
+/// Moves the smallest of `parts` whose sum is at most `limit` to the front and returns their number;
+/// of equal parts the feature of lower number comes first. Takes O(n) by partitioning the half that
+/// the limit lies in again, instead of sorting.
+fn partition_smallest(parts: &mut [(f64, usize)], limit: f64) -> usize {
+    let (mut start, mut end, mut sum) = (0, parts.len(), 0.0);
+    while start < end {
+        let middle = (end - start) / 2;
+        let rest = &mut parts[start..end];
+        rest.select_nth_unstable_by(middle, |a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let smaller: f64 = rest[..=middle].iter().map(|&(part, _)| part).sum();
+        if sum + smaller <= limit {
+            sum += smaller;
+            start += middle + 1;
+        } else {
+            end = start + middle;
+        }
+    }
+    start
+}
+
+/// Returns mean and variance of each of `n` features.
+fn moments(examples: &Examples, n: usize) -> Vec<(f64, f64)> {
+    let mut moments = vec![(0.0, 0.0); n];
+    for i in 0..examples.len() as u32 {
+        let (features, values) = examples.row(i);
+        for (&feature, &x) in features.iter().zip(values) {
+            let (sum, square_sum) = &mut moments[feature as usize];
+            *sum += f64::from(x);
+            *square_sum += f64::from(x) * f64::from(x);
+        }
+    }
+    let n_examples = examples.len() as f64;
+    for (mean, variance) in &mut moments {
+        *mean /= n_examples;
+        *variance = (*variance / n_examples - *mean * *mean).max(0.0);
+    }
+    moments
 }

@@ -1,4 +1,4 @@
-//! LdSM against slow versions that follow the paper, and what must hold of any tree.
+//! LdSM against slow versions that follow the paper, and properties of any tree.
 
 mod choices;
 mod cluster;
@@ -16,8 +16,8 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::node_data::NodeData;
 use super::objective::Lambdas;
+use super::train_node::NodeData;
 use super::tree::{Node, Tree, TreeStatistics};
 use super::*;
 use crate::control::Control;
@@ -34,7 +34,7 @@ use crate::tree::NodeId;
 pub(in crate::learners) const N_CLASSES: usize = 9;
 pub(in crate::learners) const WIDTH: usize = 24;
 
-/// As in the paper, and small.
+/// Parameters of the paper, for small trees.
 pub(in crate::learners) fn params() -> Params {
     Params {
         n_estimators: 2,
@@ -61,8 +61,8 @@ pub(in crate::learners) fn params() -> Params {
     }
 }
 
-/// With scorers.
-pub(in crate::learners) fn sparse() -> Params {
+/// Parameters with scorers.
+pub(in crate::learners) fn with_scorers() -> Params {
     Params {
         scorers: Scorers::OneAgainstSome,
         n_estimators: 5,
@@ -92,8 +92,7 @@ impl Data {
         }
     }
 
-    /// Examples whose features tell something about their labels. With `noise` they
-    /// are told apart.
+    /// Creates examples whose features depend on their labels and on `noise`.
     pub(in crate::learners) fn new(
         examples: &[(u32, u32, u8)],
         is_dense: bool,
@@ -111,16 +110,16 @@ impl Data {
                 .flat_map(|label| [label * 2, label * 2 + 1])
                 .chain([18 + noise % 6])
                 .collect();
-            // A row in 16 is empty.
+            // One row in 16 is empty.
             let kept =
                 (0..WIDTH as u32).filter(|c| is_dense || (own.contains(c) && noise % 16 > 0));
             let row = kept.map(|column| {
-                let told = if own.contains(&column) { 1.0 } else { 0.0 };
+                let signal = if own.contains(&column) { 1.0 } else { 0.0 };
                 let mixed = (noise.wrapping_mul(2_654_435_761) ^ (column * 977)) % 101;
-                (column, told + mixed as f32 / 202.0 - 0.2)
+                (column, signal + mixed as f32 / 202.0 - 0.2)
             });
             let row: Vec<(u32, f32)> = row.collect();
-            // An example in 13 has no label.
+            // One example in 13 has no label.
             let labels: Vec<u32> = labels.into_iter().filter(|_| noise % 13 != 5).collect();
             data.push(&row, &labels, f32::from(weight) / 4.0);
         }
@@ -139,7 +138,7 @@ impl Data {
         }
     }
 
-    /// Only the rows of `which`, in that order.
+    /// Returns the rows `which`, in that order.
     pub(in crate::learners) fn select(&self, which: impl IntoIterator<Item = usize>) -> Self {
         let mut data = Self::empty(self.weights.is_some());
         for i in which {
@@ -170,7 +169,7 @@ impl Data {
         self.weights.as_ref().map_or(1.0, |weights| weights[i])
     }
 
-    /// The examples that training sees.
+    /// Returns the rows that training sees.
     pub(in crate::learners) fn present(&self) -> Vec<usize> {
         let is_present = |&i: &usize| self.weight(i) > 0.0 && !self.labels_of(i).is_empty();
         (0..self.len()).filter(is_present).collect()
@@ -185,7 +184,7 @@ impl Data {
         self.batch_with(N_CLASSES)
     }
 
-    /// With `n_labels` labels that may occur.
+    /// Returns the batch with `n_labels` labels that may occur.
     pub(in crate::learners) fn batch_with(&self, n_labels: usize) -> Batch<'_> {
         let (starts, labels) = (Indices::I32(&self.label_starts), Indices::I32(&self.labels));
         let sets = LabelSets::new(starts, labels, n_labels).unwrap();
@@ -220,7 +219,7 @@ impl Data {
     }
 }
 
-/// At least one of which training sees.
+/// Generates examples, at least one of which training sees.
 pub(in crate::learners) fn data(longest: usize) -> impl Strategy<Value = Data> {
     let examples = prop::collection::vec((0u32..9, 0u32..5000, 0u8..9), 1..longest);
     (examples, any::<bool>(), any::<bool>())
@@ -230,7 +229,7 @@ pub(in crate::learners) fn data(longest: usize) -> impl Strategy<Value = Data> {
         })
 }
 
-/// Always the same.
+/// Returns `n` examples, the same in each call.
 pub(in crate::learners) fn fixed(n: u32, is_dense: bool) -> Data {
     let example = |i: u32| (i * i % 9, i * 37 % 4999, 4);
     Data::new(&(0..n).map(example).collect::<Vec<_>>(), is_dense, false)
@@ -251,7 +250,7 @@ pub(in crate::learners) fn is_near(a: f64, b: f64, tolerance: f64) -> bool {
     (a - b).abs() <= tolerance * (1.0 + a.abs().max(b.abs()))
 }
 
-/// All that a tree is, to the bit.
+/// Returns all fields of a tree, to the bit.
 pub(in crate::learners) fn bits_of(tree: &Tree) -> String {
     format!("{tree:?}")
 }
@@ -264,8 +263,8 @@ pub(in crate::learners) fn statistics(tree: &Tree) -> &TreeStatistics {
     tree.statistics.as_ref().unwrap()
 }
 
-/// Columns of a node's regressors, increasing and the constant last, and M weights for each;
-/// none of a leaf.
+/// Returns the columns of a node's regressors, increasing and with the constant last, and M weights
+/// for each; nothing for a leaf.
 pub(in crate::learners) fn regressors(
     tree: &Tree,
     id: NodeId,
@@ -290,7 +289,7 @@ pub(in crate::learners) fn regressors(
     (columns, weights)
 }
 
-/// The labels of a leaf and their weights.
+/// Returns the labels of a leaf and their weights.
 pub(in crate::learners) fn histogram(tree: &Tree, leaf: u32) -> Vec<(u32, f32)> {
     let mut labels = Vec::new();
     let histograms = &tree.histograms;

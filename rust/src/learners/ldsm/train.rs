@@ -1,29 +1,26 @@
-//! The rows of a training, prepared once, what is trained on them, and which rows trees leave out.
-
-use std::ops::Range;
-
-use rayon::prelude::*;
+//! The examples of a training, which of them each tree leaves out, and the training of trees and
+//! scorers on them.
 
 use super::centroids::Centroids;
 use super::grow::grow;
 use super::params::{Params, Scorers};
+use super::predict::{LeafHits, MAX_BLOCK_ROWS};
 use super::train_node::TrainingContext;
-use super::traverse::LeafHits;
 use super::tree::Tree;
 use crate::control::Control;
-use crate::data::{Batch, Examples, Preparation, RaggedRows};
+use crate::data::{Batch, Examples, Preparation};
 use crate::error::Result;
 use crate::file::{Bundle, Nest};
 use crate::learners::mix;
 use crate::learners::one_against_some::{
-    row_candidates, train, Candidates, LabelScores, OneAgainstSome,
+    row_candidates, train, Candidates, LabelScores, OneAgainstSome, ScorerParams,
 };
 use crate::memory;
 use crate::model::seed_of;
 use crate::params::Params as _;
 use crate::threads::{map_with_worker, with_threads, Pool};
 
-/// Examples and how they are learned.
+/// Prepared examples and the parameters that they are learned with.
 #[derive(Debug)]
 pub struct TrainingSet {
     pub(super) params: Params,
@@ -34,7 +31,8 @@ pub struct TrainingSet {
 const KIND: &str = "ldsm_training";
 
 impl TrainingSet {
-    /// The examples of `batch`, as an earlier fit has prepared them if there was one.
+    /// Reads the examples of `batch`, with the preparation `before` of an earlier fit if there was
+    /// one.
     pub fn read(
         params: &Params,
         batch: &Batch<'_>,
@@ -64,13 +62,11 @@ impl TrainingSet {
         })
     }
 
-    /// Which rows each tree leaves out, if there are to be scorers.
-    pub(super) fn held_out(&self) -> Option<HeldOut> {
-        (self.params.scorers == Scorers::OneAgainstSome)
-            .then(|| HeldOut::new(self.params.seed, self.examples.len()))
+    pub(super) fn has_scorers(&self) -> bool {
+        self.params.scorers == Scorers::OneAgainstSome
     }
 
-    /// The trees of these numbers.
+    /// Grows the trees of these numbers.
     pub(super) fn grow_trees(
         &self,
         numbers: &[usize],
@@ -84,60 +80,52 @@ impl TrainingSet {
             control,
             copies: Pool::default(),
         };
-        let held_out = self.held_out();
-        // Trees enough for all threads need no leaves trained ahead.
+        // With enough trees for all threads, no leaf needs to be trained ahead of its turn.
         let has_enough = numbers.len() >= 2 * n_threads;
-        let ahead = if has_enough { 1 } else { n_threads };
-        let rows = 0..self.examples.len() as u32;
-        let grow_tree = |&number: &usize| {
-            let seed = seed_of(self.params.seed, number);
-            match held_out {
-                None => grow(&context, rows.clone(), seed, ahead),
-                Some(of) => grow(&context, of.training_rows(number), seed, ahead),
-            }
+        let n_ahead = if has_enough { 1 } else { n_threads };
+        let (n_rows, seed) = (self.examples.len(), self.params.seed);
+        let grow_tree = |(): &mut (), i: usize| {
+            let tree = numbers[i];
+            let is_out = |&row: &u32| self.has_scorers() && leaves_out(seed, n_rows, tree, row);
+            let rows = (0..n_rows as u32).filter(|row| !is_out(row)).collect();
+            grow(&context, rows, seed_of(seed, tree), n_ahead)
         };
-        with_threads(n_threads, |parallel| {
-            if parallel {
-                numbers.par_iter().map(grow_tree).collect()
-            } else {
-                numbers.iter().map(grow_tree).collect()
-            }
+        with_threads(n_threads, |is_parallel| {
+            map_with_worker(is_parallel, (numbers.len(), 1), || (), grow_tree)
         })?
     }
 
-    /// The scorers, if there are to be any, beside all trees.
+    /// Trains the scorers, if there are to be any, on candidates by all trees.
     pub(super) fn train_scorers(
         &self,
         trees: &[Tree],
         n_threads: usize,
         control: &Control,
     ) -> Result<Option<OneAgainstSome>> {
-        let Some(held_out) = self.held_out() else {
+        if !self.has_scorers() {
             return Ok(None);
-        };
-        let (examples, params) = (&self.examples, self.params.scorer_params());
+        }
         with_threads(n_threads, |is_parallel| {
-            let n_negatives = params.n_negatives;
-            let found = candidates(examples, trees, held_out, n_negatives, is_parallel, control)?;
+            let (examples, params) = (&self.examples, self.params.scorer_params());
+            let found = candidates(examples, trees, &params, is_parallel, control)?;
             train(examples, found, params, is_parallel, control).map(Some)
         })?
     }
 
-    /// For the re-ranking, if there is to be any.
+    /// Returns the centroids, if labels are to be re-ranked.
     pub(super) fn centroids(&self) -> Option<Centroids> {
         (self.params.beta < 1.0).then(|| Centroids::new(&self.examples))
     }
 
-    /// Bytes that are held, about, without what is kept of the rows' scales.
+    /// Returns the approximate size in bytes, without the scales of the preparation.
     pub fn n_bytes(&self) -> usize {
-        const BYTES_PER_VALUE: usize = size_of::<(u32, f32)>();
         const BYTES_PER_ROW: usize = size_of::<(usize, usize, f32)>();
         let examples = &self.examples;
         let labels = size_of::<u32>() * examples.labels.entries().len();
         BYTES_PER_VALUE * examples.rows.n_values() + labels + BYTES_PER_ROW * examples.len()
     }
 
-    /// To be sent to where trees are grown.
+    /// Stores the set, to be sent to other machines that grow trees.
     pub fn to_bundle(&self) -> Bundle {
         let mut bundle = Bundle::new(KIND);
         bundle.put_meta("params", &self.params);
@@ -148,14 +136,14 @@ impl TrainingSet {
         bundle
     }
 
-    /// The inverse of [`to_bundle`](Self::to_bundle).
+    /// Reads a set from [`to_bundle`](Self::to_bundle).
     pub fn from_bundle(mut bundle: Bundle) -> Result<Self> {
         bundle.expect_kind(KIND)?;
         let preparation = Preparation::take(&mut bundle.unnest("preparation")?)?;
         let mut examples = Examples::default();
         Nest::fill(&mut examples, "examples", &mut bundle)?;
         if examples.width != preparation.width() {
-            return Err(bundle.damaged("examples are not as wide as their preparation"));
+            return Err(bundle.damaged("the examples have other columns than the preparation"));
         }
         let params: Params = bundle.take_meta("params")?;
         Ok(Self {
@@ -166,23 +154,24 @@ impl TrainingSet {
     }
 }
 
-/// Refuses a training that does not fit in memory. It holds a copy of the examples with
-/// labels for all trees, for each thread one of the node that it trains, at the root at least
-/// half of them, and of scorers the negatives of each row: by row, by label and with their
-/// dual variables.
+/// Bytes of a value of a sparse row.
+const BYTES_PER_VALUE: usize = size_of::<(u32, f32)>();
+
+/// Returns an error if the training does not fit in memory. All trees share a copy of the examples
+/// with labels. Each thread needs a copy of the node that it trains, which at the root is at least
+/// half of them. Scorers need the negatives of each row by row, by label and with dual variables.
 fn check_memory(
     params: &Params,
     batch: &Batch<'_>,
     labelled: &[u32],
     n_threads: usize,
 ) -> Result<()> {
-    const BYTES_PER_VALUE: usize = size_of::<(u32, f32)>();
     const BYTES_PER_NEGATIVE: usize = size_of::<(u32, u32, f32)>();
     let n_values = batch.rows.non_zeros(labelled);
     let n_classes = batch.targets.n_classes();
     let n_negatives = match params.scorers {
         Scorers::None => 0,
-        // Drawn labels are seldom the same where they are many.
+        // Random negatives are rarely the same if there are many labels.
         Scorers::OneAgainstSome => n_classes.min(params.n_negatives as usize) / 2,
     };
     let copies = n_values.saturating_mul(BYTES_PER_VALUE * (2 + n_threads) / 2);
@@ -195,128 +184,50 @@ fn check_memory(
 }
 
 /// Share of the rows that each tree leaves out.
-const HELD_OUT_SHARE: f64 = 0.2;
+pub const HELD_OUT_SHARE: f64 = 0.2;
 
-/// Systematic sampling: a row has a random place on a circle of length 1, and tree t leaves
-/// out those in the arc of length `share` that begins at t times `share`. So of T trees each
-/// row is left out by T times `share`, rounded up or down, and no tree needs a list.
-#[derive(Debug, Clone, Copy)]
-pub struct HeldOut {
-    pub share: f64,
-    pub seed: u64,
-    pub n_rows: usize,
+/// Returns whether `tree` leaves `row` of `n_rows` out, by systematic sampling.
+///
+/// A row has a random place on a circle of length 1, and tree t leaves out the rows in the arc of
+/// length 0.2 that starts at t times 0.2. So 20 % of the trees leave a row out, rounded up or down,
+/// and no tree needs a list.
+pub fn leaves_out(seed: u64, n_rows: usize, tree: usize, row: u32) -> bool {
+    // Each tree keeps at least one row.
+    if row as usize == tree % n_rows {
+        return false;
+    }
+    let hash = mix(seed ^ (u64::from(row) + 1).wrapping_mul(0xD1B5_4A32_D192_ED03));
+    let place = (hash >> 11) as f64 / (1u64 << 53) as f64;
+    // Turn the circle so that the arc starts at 0.
+    let start = (tree as f64 * HELD_OUT_SHARE).fract();
+    let place = place - start + f64::from(u8::from(place < start));
+    place < HELD_OUT_SHARE
 }
 
-impl HeldOut {
-    pub fn new(seed: u64, n_rows: usize) -> Self {
-        Self {
-            share: HELD_OUT_SHARE,
-            seed,
-            n_rows,
-        }
-    }
-
-    /// Whether `tree` does not train on `row`.
-    pub fn leaves_out(self, tree: usize, row: u32) -> bool {
-        // Each tree keeps one row at least.
-        if row as usize == tree % self.n_rows {
-            return false;
-        }
-        let hash = mix(self.seed ^ (u64::from(row) + 1).wrapping_mul(0xD1B5_4A32_D192_ED03));
-        let place = (hash >> 11) as f64 / (1u64 << 53) as f64;
-        // Where the arc begins is at 0 now.
-        let begin = (tree as f64 * self.share).fract();
-        let place = place - begin + f64::from(u8::from(place < begin));
-        place < self.share
-    }
-
-    /// The rows that `tree` trains on.
-    pub fn training_rows(self, tree: usize) -> impl Iterator<Item = u32> {
-        (0..self.n_rows as u32).filter(move |&row| !self.leaves_out(tree, row))
-    }
-}
-
-/// Rows that traverse the trees together.
-const BLOCK_ROWS: usize = 4096;
-
-/// What the trees that left a row out say of it; of a row that none did, nothing.
-fn candidates(
+/// Returns the candidates of all rows by the trees that left them out; a row that each tree has
+/// learned gets none.
+pub fn candidates(
     examples: &Examples,
     trees: &[Tree],
-    held_out: HeldOut,
-    n_negatives: usize,
+    params: &ScorerParams,
     is_parallel: bool,
     control: &Control,
 ) -> Result<Candidates> {
     let n_rows = examples.len() as u32;
-    let new_scorer = || OutOfSampleScorer::new(examples, trees, held_out);
-    let one_block = |scorer: &mut OutOfSampleScorer<'_>, block: usize| {
-        let from = (block * BLOCK_ROWS) as u32;
-        let rows = from..n_rows.min(from + BLOCK_ROWS as u32);
-        let mut found = Vec::with_capacity(rows.len());
-        scorer.score(rows, control, |row, scores| {
-            found.push(row_candidates(examples, row, scores, n_negatives));
-        })?;
-        Ok(found)
+    let new_buffers = || (LeafHits::default(), LabelScores::new(examples.n_labels));
+    let score_block = |(hits, scores): &mut (LeafHits, LabelScores), block: usize| {
+        let start = (block * MAX_BLOCK_ROWS) as u32;
+        let rows = start..n_rows.min(start + MAX_BLOCK_ROWS as u32);
+        let is_out = |tree, row| leaves_out(params.seed, examples.len(), tree, row);
+        let (all_rows, width) = (&examples.rows, examples.width);
+        hits.find(trees, all_rows, rows.clone(), width, is_out, control)?;
+        let candidates = rows.enumerate().map(|(i, row)| {
+            hits.average(i, trees, scores);
+            row_candidates(examples, row, scores, params.n_negatives)
+        });
+        Ok(candidates.collect::<Vec<_>>())
     };
-    let blocks = (examples.len().div_ceil(BLOCK_ROWS), 1);
-    let found = map_with_worker(is_parallel, blocks, new_scorer, one_block)?;
+    let blocks = (examples.len().div_ceil(MAX_BLOCK_ROWS), 1);
+    let found = map_with_worker(is_parallel, blocks, new_buffers, score_block)?;
     Ok(found.into_iter().flatten().collect())
-}
-
-/// Scores rows by the trees that left them out.
-pub struct OutOfSampleScorer<'a> {
-    examples: &'a Examples,
-    trees: &'a [Tree],
-    held_out: HeldOut,
-    hits: LeafHits,
-    scores: LabelScores,
-    /// The rows of a block that a tree left out.
-    rows: RaggedRows,
-}
-
-impl<'a> OutOfSampleScorer<'a> {
-    pub fn new(examples: &'a Examples, trees: &'a [Tree], held_out: HeldOut) -> Self {
-        Self {
-            examples,
-            trees,
-            held_out,
-            hits: LeafHits::default(),
-            scores: LabelScores::new(examples.n_labels),
-            rows: RaggedRows::default(),
-        }
-    }
-
-    /// Calls `visit` with each of `rows` and its scores.
-    pub fn score(
-        &mut self,
-        rows: Range<u32>,
-        control: &Control,
-        mut visit: impl FnMut(u32, &LabelScores),
-    ) -> Result<()> {
-        let (mut n_trees, mut numbers) = (vec![0; rows.len()], Vec::new());
-        self.hits.clear(rows.len(), self.trees.len());
-        for t in 0..self.trees.len() as u32 {
-            control.check()?;
-            self.rows.clear();
-            numbers.clear();
-            for (number, row) in (0..).zip(rows.clone()) {
-                if self.held_out.leaves_out(t as usize, row) {
-                    let (columns, values) = self.examples.row(row);
-                    self.rows.push(columns.iter().copied(), values);
-                    numbers.push(number);
-                    n_trees[number as usize] += 1;
-                }
-            }
-            if !self.rows.is_empty() {
-                let (hits, width) = (&mut self.hits, self.examples.width);
-                hits.traverse(self.trees, t, &self.rows, width, |i| numbers[i as usize]);
-            }
-        }
-        for (i, (row, n_trees)) in rows.zip(n_trees).enumerate() {
-            self.hits.average(i, self.trees, n_trees, &mut self.scores);
-            visit(row, &self.scores);
-        }
-        Ok(())
-    }
 }

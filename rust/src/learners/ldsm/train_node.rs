@@ -1,58 +1,206 @@
 //! Training one node: Algorithm 4 of the paper.
 //!
 //! An epoch takes O(M) per value of an example, and O(|y| M^2 + 2^M) per example for
-//! the search of its directions. Of the weights a slim node keeps those that matter for its margins,
-//! and sends its examples on by these.
+//! the search of its directions. A slim node keeps the weights that matter for its margins, and
+//! routes its examples by these.
 
 use rand::{seq::SliceRandom, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::node_data::{partition, NodeData, NodeExamples};
 use super::objective::{Lambdas, NodeStats, NodeStatsSums, ObjectiveSums};
-use super::params::{NodeLoss, Params};
-use super::regressors::{DenseRegressors, NagRegressors, Regressors};
+use super::params::Params;
+use super::regressors::{kept_features, DenseRegressors, NagRegressors, NodeLoss, Regressors};
+use super::tree::{directions, margins};
 use crate::control::Control;
 use crate::data::{Examples, PackedList};
 use crate::error::Result;
 use crate::simd::dispatched;
 use crate::threads::Pool;
 
-/// Share of a slim node's squared margins that its dropped weights may make up.
+/// Largest share of a slim node's squared margins that dropped weights may make up.
 const PRUNED_SHARE: f64 = 0.15;
 
-/// What the training of all nodes has in common.
+/// Inputs and settings shared by all nodes.
 #[derive(Debug)]
 pub struct TrainingContext<'a> {
     pub examples: &'a Examples,
     pub params: &'a Params,
-    /// Whether to standardise and take plain steps.
+    /// If set, nodes standardize their features and take plain gradient steps.
     pub is_dense: bool,
     pub control: &'a Control,
     /// Copies of nodes' examples, one for each thread.
     pub copies: Pool<NodeData>,
 }
 
-/// The regressors of a trained node, and the record of their training.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct TrainedNode {
-    /// M weights for each column that has any, the constant left out.
+/// The examples of a node and their label histogram.
+#[derive(Debug, Default, PartialEq)]
+pub struct NodeExamples {
+    /// The examples in the order of training.
+    pub ids: Vec<u32>,
+    pub weight: f64,
+    /// Labels, in any order, and their weights.
+    pub labels: Vec<(u32, f64)>,
+}
+
+impl NodeExamples {
+    /// Counts the labels of the examples `ids`.
+    pub fn new(examples: &Examples, ids: Vec<u32>) -> Self {
+        let mut counts = vec![0.0; examples.n_labels];
+        let mut weight = 0.0;
+        for &id in &ids {
+            let importance = f64::from(examples.weight(id));
+            weight += importance;
+            for &label in examples.labels(id) {
+                counts[label as usize] += importance;
+            }
+        }
+        let labels = (0..).zip(counts);
+        Self {
+            ids,
+            weight,
+            labels: labels.filter(|&(_, count)| count > 0.0).collect(),
+        }
+    }
+}
+
+/// A copy of a node's examples, which its training reads over and over.
+///
+/// A node sees few of the features and labels. They are renumbered in the order in which they first
+/// occur. So the node's weights and statistics are small arrays that stay in the nearest cache, and
+/// an epoch reads two flat arrays from end to end.
+#[derive(Debug, Default)]
+pub struct NodeData {
+    /// The column of each local feature.
+    pub columns: Vec<u32>,
+    /// The label of each local label.
+    pub labels: Vec<u32>,
+    pub examples: Examples,
+    /// The local number of each column or label; [`NONE`] between uses.
+    local_ids: Vec<u32>,
+}
+
+/// Stands for the local number of ids that have none yet.
+const NONE: u32 = u32::MAX;
+
+impl NodeData {
+    /// Replaces the examples by copies of `ids`. The memory is used again, because allocating it for
+    /// each of thousands of nodes costs a tenth of the training.
+    pub fn read(&mut self, examples: &Examples, ids: &[u32]) {
+        let n_ids = examples.width.max(examples.n_labels);
+        if self.local_ids.len() < n_ids {
+            self.local_ids = vec![NONE; n_ids];
+        }
+        let Self {
+            columns,
+            labels,
+            examples: own,
+            local_ids,
+        } = self;
+        columns.clear();
+        labels.clear();
+        own.rows.clear();
+        own.labels.clear();
+        let (all_rows, all_labels) = (&examples.rows, &examples.labels);
+        let n_values = ids.iter().map(|&id| all_rows.row(id as usize).0.len());
+        own.rows.reserve(ids.len(), n_values.sum());
+        let n_labels = ids.iter().map(|&id| all_labels.range(id as usize).len());
+        own.labels.reserve(ids.len(), n_labels.sum());
+        for &id in ids {
+            let (row, values) = examples.row(id);
+            let features = row.iter().map(|&id| local_id(id, local_ids, columns));
+            own.rows.push(features, values);
+        }
+        forget(columns, local_ids);
+        for &id in ids {
+            let row = examples.labels(id).iter();
+            own.labels
+                .push(row.map(|&id| local_id(id, local_ids, labels)));
+        }
+        forget(labels, local_ids);
+        own.weights.clear();
+        own.weights
+            .extend(ids.iter().map(|&id| examples.weight(id)));
+        own.width = columns.len();
+        own.n_labels = labels.len();
+    }
+
+    /// Returns the local feature that is the constant, the last of `width` columns.
+    fn constant(&self, width: usize) -> Option<usize> {
+        let constant = width as u32 - 1;
+        self.columns.iter().position(|&column| column == constant)
+    }
+
+    /// Sends the examples, which are `ids` of the training set, to children by the `weights` of each
+    /// local feature, as a prediction does. Calls `visit` with the place of each example and its
+    /// margins.
+    fn partition<const M: usize>(
+        &self,
+        ids: &[u32],
+        weights: &[[f32; M]],
+        bias: [f32; M],
+        mut visit: impl FnMut(u32, &[f32; M]),
+    ) -> Vec<NodeExamples> {
+        let examples = &self.examples;
+        let mut children: [NodeExamples; M] = std::array::from_fn(|_| NodeExamples::default());
+        let mut counts = vec![[0.0f64; M]; self.labels.len()];
+        for (i, &id) in (0..).zip(ids) {
+            let margins = margins(examples.row(i), bias, |feature| weights[feature as usize]);
+            visit(i, &margins);
+            let directions = directions(&margins);
+            let importance = f64::from(examples.weight(i));
+            for (j, child) in children.iter_mut().enumerate() {
+                if directions >> j & 1 == 1 {
+                    child.ids.push(id);
+                    child.weight += importance;
+                    for &label in examples.labels(i) {
+                        counts[label as usize][j] += importance;
+                    }
+                }
+            }
+        }
+        for (j, child) in children.iter_mut().enumerate() {
+            let labels = self.labels.iter().zip(&counts);
+            let labels = labels.map(|(&label, counts)| (label, counts[j]));
+            child.labels = labels.filter(|&(_, count)| count > 0.0).collect();
+        }
+        children.into()
+    }
+}
+
+/// Returns the local number of `id`, which is the next one if it has none.
+#[inline]
+fn local_id(id: u32, local_ids: &mut [u32], known: &mut Vec<u32>) -> u32 {
+    let local = &mut local_ids[id as usize];
+    if *local == NONE {
+        *local = known.len() as u32;
+        known.push(id);
+    }
+    *local
+}
+
+/// Removes the local numbers of the `known` ids.
+fn forget(known: &[u32], local_ids: &mut [u32]) {
+    for &id in known {
+        local_ids[id as usize] = NONE;
+    }
+}
+
+/// A trained node: its regressors, the record of their training, and the examples of its children.
+#[derive(Debug, Default, PartialEq)]
+pub struct Split {
+    /// M weights for each column that has any, without the constant.
     pub weights: PackedList,
     /// Weights of the constant.
     pub biases: Vec<f32>,
-    /// The objective, measured once more on the trained node; where it was asked for.
+    /// Statistics of the trained node, if they are kept.
     pub stats: NodeStats,
     /// Running J at the end of each epoch.
     pub curve: Vec<f32>,
-}
-
-/// A trained node and the examples that it sends to each child.
-pub struct Split {
-    pub node: TrainedNode,
     pub children: Vec<NodeExamples>,
 }
 
 impl Split {
-    /// Whether every child of a node of `n_examples` got some of them, and none all.
+    /// Returns whether each child of a node with `n_examples` gets some of them, and none gets all.
     pub fn is_useful(&self, n_examples: usize) -> bool {
         let mut sizes = self.children.iter().map(|child| child.ids.len());
         sizes.all(|n| n > 0 && n < n_examples)
@@ -60,11 +208,11 @@ impl Split {
 }
 
 impl TrainingContext<'_> {
-    /// Trains a node on the examples `ids`, in that order, and sends them on.
+    /// Trains a node on the examples `ids`, in that order, and sends them to its children.
     pub fn train(&self, ids: &[u32], seed: u64) -> Result<Split> {
         let data = &mut *self.copies.lend(NodeData::default);
         data.read(self.examples, ids);
-        // The pairs of children are so many.
+        // The second number is the number of pairs of children.
         with_arity!(self.params.arity, M => {
             self.train_arity::<M, { M * (M - 1) / 2 }>(data, ids, seed)
         })
@@ -81,27 +229,27 @@ impl TrainingContext<'_> {
             integrity: self.params.lambda1,
             penalty: self.params.lambda2,
         };
-        let most = self.params.max_updates.map_or(usize::MAX, |n| n as usize);
-        let n_epochs = (most / ids.len()).clamp(1, self.params.n_epochs as usize);
+        let max_updates = self.params.max_updates.map_or(usize::MAX, |n| n as usize);
+        let n_epochs = (max_updates / ids.len()).clamp(1, self.params.n_epochs as usize);
         let (mut weights, curve) = self.learn::<M, P>(data, n_epochs, lambdas, &mut random)?;
-        let mut node = self.pack(data, &mut weights);
-        node.curve = curve;
-        let bias = std::array::from_fn(|j| node.biases[j]);
-        let children = if self.params.keep_statistics {
+        let mut split = self.pack(data, &mut weights);
+        split.curve = curve;
+        let bias = std::array::from_fn(|j| split.biases[j]);
+        split.children = if self.params.keep_statistics {
             let mut sums = NodeStatsSums::<M, P>::new(lambdas, data.labels.len());
-            let children = partition(data, ids, &weights, bias, |i, margins| {
+            let children = data.partition(ids, &weights, bias, |i, margins| {
                 let weight = data.examples.weight(i);
                 sums.add(data.examples.labels(i), weight.into(), margins);
             });
-            node.stats = sums.stats();
+            split.stats = sums.stats();
             children
         } else {
-            partition(data, ids, &weights, bias, |_, _| {})
+            data.partition(ids, &weights, bias, |_, _| {})
         };
-        Ok(Split { node, children })
+        Ok(split)
     }
 
-    /// The weights that regressors learn from `data`, by local feature, and the running J at the
+    /// Trains regressors on `data`. Returns their weights by local feature, and the running J at the
     /// end of each epoch.
     fn learn<const M: usize, const P: usize>(
         &self,
@@ -148,15 +296,12 @@ impl TrainingContext<'_> {
         Ok((weights, curve))
     }
 
-    /// The weights that a node keeps, as it holds them; `weights` become those.
-    fn pack<const M: usize>(&self, data: &NodeData, weights: &mut [[f32; M]]) -> TrainedNode {
+    /// Packs the weights that a node keeps, and replaces `weights` by the packed values.
+    fn pack<const M: usize>(&self, data: &NodeData, weights: &mut [[f32; M]]) -> Split {
         let constant = data.constant(self.examples.width);
         let is_slim = self.params.slim_trees;
         let share = if is_slim { PRUNED_SHARE } else { 0.0 };
-        let Kept {
-            features: mut kept,
-            mean_dropped,
-        } = kept_features(&data.examples, weights, constant, share);
+        let (mut kept, mean_dropped) = kept_features(&data.examples, weights, constant, share);
         kept.sort_unstable_by_key(|&feature| data.columns[feature]);
         let biases = constant.map_or([0.0; M], |at| weights[at]);
         let values = kept.iter().flat_map(|&feature| weights[feature]).collect();
@@ -166,10 +311,10 @@ impl TrainingContext<'_> {
         for (&feature, values) in kept.iter().zip(packed.values.as_chunks::<M>().0) {
             weights[feature] = *values;
         }
-        TrainedNode {
+        Split {
             weights: packed,
             biases: (0..M).map(|j| biases[j] + mean_dropped[j]).collect(),
-            ..TrainedNode::default()
+            ..Split::default()
         }
     }
 }
@@ -221,100 +366,4 @@ fn epoch[M, P](
     }
     Ok(())
 }
-}
-
-/// What is kept of a node's weights.
-pub struct Kept<const M: usize> {
-    /// The features.
-    pub features: Vec<usize>,
-    /// What the dropped ones contribute to the margins on average, for the constant to make up.
-    pub mean_dropped: [f32; M],
-}
-
-/// Drops the features of the smallest contribution to a node's margins, which together make up at
-/// most `share` of it. A feature's contribution is the variance of its part in the margins over
-/// `examples`, so neither the scale of the features nor that of the weights matters. `constant`
-/// is no feature and not among them.
-pub fn kept_features<const M: usize>(
-    examples: &Examples,
-    weights: &[[f32; M]],
-    constant: Option<usize>,
-    share: f64,
-) -> Kept<M> {
-    let is_feature = |&feature: &usize| {
-        let mut weights = weights[feature].iter();
-        Some(feature) != constant && weights.any(|&w| w != 0.0)
-    };
-    let mut features: Vec<usize> = (0..weights.len()).filter(is_feature).collect();
-    let mut mean_dropped = [0.0f64; M];
-    if share > 0.0 {
-        let moments = moments(examples, weights.len());
-        let contribution = |feature: usize| {
-            let squares = weights[feature].map(|w| f64::from(w) * f64::from(w));
-            squares.iter().sum::<f64>() * moments[feature].variance
-        };
-        let mut contributions: Vec<(f64, usize)> = features
-            .iter()
-            .map(|&feature| (contribution(feature), feature))
-            .collect();
-        let all: f64 = contributions.iter().map(|&(part, _)| part).sum();
-        let n_dropped = part_smallest(&mut contributions, share * all);
-        let (dropped, kept) = contributions.split_at(n_dropped);
-        for &(_, feature) in dropped {
-            for (mean, &w) in mean_dropped.iter_mut().zip(&weights[feature]) {
-                *mean += f64::from(w) * moments[feature].mean;
-            }
-        }
-        features = kept.iter().map(|&(_, feature)| feature).collect();
-    }
-    Kept {
-        features,
-        mean_dropped: mean_dropped.map(|mean| mean as f32),
-    }
-}
-
-/// Moves the smallest of `parts` that together make up at most `most` to the front and returns
-/// how many these are; of equal ones the first feature's. It takes O(n): the half that the limit
-/// lies in is parted again, and nothing is sorted.
-fn part_smallest(parts: &mut [(f64, usize)], most: f64) -> usize {
-    let (mut start, mut end, mut sum) = (0, parts.len(), 0.0);
-    while start < end {
-        let middle = (end - start) / 2;
-        let rest = &mut parts[start..end];
-        rest.select_nth_unstable_by(middle, |a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let smaller: f64 = rest[..=middle].iter().map(|&(part, _)| part).sum();
-        if sum + smaller <= most {
-            sum += smaller;
-            start += middle + 1;
-        } else {
-            end = start + middle;
-        }
-    }
-    start
-}
-
-/// Mean and variance of a feature's values.
-#[derive(Clone, Copy, Default)]
-struct Moments {
-    mean: f64,
-    variance: f64,
-}
-
-/// The moments of each of `n` features.
-fn moments(examples: &Examples, n: usize) -> Vec<Moments> {
-    let mut moments = vec![Moments::default(); n];
-    for i in 0..examples.len() as u32 {
-        let (features, values) = examples.row(i);
-        for (&feature, &x) in features.iter().zip(values) {
-            let moments = &mut moments[feature as usize];
-            moments.mean += f64::from(x);
-            moments.variance += f64::from(x) * f64::from(x);
-        }
-    }
-    let n_examples = examples.len() as f64;
-    for Moments { mean, variance } in &mut moments {
-        *mean /= n_examples;
-        *variance = (*variance / n_examples - *mean * *mean).max(0.0);
-    }
-    moments
 }

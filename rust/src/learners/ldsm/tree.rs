@@ -1,4 +1,4 @@
-//! A grown tree as flat arrays, and what there is to know of its nodes.
+//! A grown tree as flat arrays, with the statistics of its nodes.
 
 use super::objective::NodeStats;
 use crate::data::{PackedLists, Ragged};
@@ -7,47 +7,47 @@ use crate::file::{Bundle, Flat, Nest, Persist, Report};
 use crate::persist;
 use crate::tree::NodeId;
 
-/// The nodes in the order in which they came into being, children side by side. Splits are
-/// numbered in the order in which they were made, so split `s` has the nodes from `1 + s M` on
-/// for its children.
+/// A tree with its nodes in the order in which they were created, children side by side. Splits are
+/// numbered in the order in which they were made, so the children of split `s` are the M nodes from
+/// `1 + s M` on.
 #[derive(Debug, Clone, Default)]
 pub struct Tree {
     /// M.
     pub arity: u32,
-    /// What each node is; see [`Tree::node`].
+    /// The kind of each node; see [`Tree::node`].
     links: Flat<u32>,
-    /// The weights of each split, by column: M for each, but for the constant's.
+    /// M weights for each column of each split, without the constant.
     pub routers: PackedLists,
-    /// Those of the constant.
+    /// M weights of the constant for each split.
     pub biases: Flat<f32>,
-    /// The histogram of each leaf: its labels and their weights.
+    /// The labels of each leaf and their weights.
     pub histograms: PackedLists,
-    /// Of each leaf: 1 / the sum of its histogram, before any label was dropped.
+    /// 1 / the sum of each leaf's histogram, before labels were dropped.
     pub inverse_masses: Flat<f32>,
-    /// Of each leaf: labels per training example.
+    /// Labels per training example in each leaf.
     pub labels_each: Flat<f32>,
-    /// Whether the labels in the leaves are nearly as mixed as those of the root.
+    /// Set if the labels in the leaves are nearly as mixed as those of the root.
     pub is_mixed: bool,
-    /// If they were asked for.
+    /// Statistics of the nodes, if they are kept.
     pub statistics: Option<TreeStatistics>,
 }
 
-/// A node.
+/// The kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Node {
-    /// With the number of its split.
+    /// An inner node, with its number among the splits.
     Split(u32),
-    /// With its number among the leaves.
+    /// A leaf, with its number among the leaves.
     Leaf(u32),
 }
 
-/// Marks the link of a leaf.
+/// The bit that marks the link of a leaf.
 const LEAF: u32 = 1 << 31;
 
 impl Tree {
     pub const ROOT: NodeId = NodeId(0);
 
-    /// Without routers, histograms and what belongs to them.
+    /// Creates a tree of these nodes, without the arrays of splits and leaves.
     pub fn from_nodes(arity: u32, nodes: impl Iterator<Item = Node>) -> Self {
         let link = |node| match node {
             Node::Split(number) => number,
@@ -60,7 +60,7 @@ impl Tree {
         }
     }
 
-    /// Number of nodes.
+    /// Returns the number of nodes.
     pub fn len(&self) -> usize {
         self.links.len()
     }
@@ -79,20 +79,20 @@ impl Tree {
         (0..self.len() as u32).map(|id| self.node(NodeId(id)))
     }
 
-    /// The node of each leaf.
+    /// Returns the node of each leaf.
     pub fn nodes_of_leaves(&self) -> Vec<u32> {
         let nodes = (0..).zip(self.nodes());
         let leaves = nodes.filter(|(_, node)| matches!(node, Node::Leaf(_)));
         leaves.map(|(id, _)| id).collect()
     }
 
-    /// The first child of split `number`.
+    /// Returns the first child of split `number`.
     #[inline]
     pub fn first_child(&self, number: u32) -> NodeId {
         NodeId(1 + number * self.arity)
     }
 
-    /// The first child of a node, if it has been split.
+    /// Returns the first child of a node if it has been split.
     pub fn children(&self, id: NodeId) -> Option<NodeId> {
         match self.node(id) {
             Node::Split(number) => Some(self.first_child(number)),
@@ -100,9 +100,9 @@ impl Tree {
         }
     }
 
-    /// From a file, for rows of `width` columns.
+    /// Reads a tree from a file, for rows of `width` columns.
     pub fn take(bundle: &mut Bundle, arity: u32, width: usize, n_classes: usize) -> Result<Self> {
-        /// By how much a label's share of a leaf may be above 1 by rounding.
+        /// A label's share of a leaf may exceed 1 by this rounding error.
         const ROUNDING: f32 = 1e-3;
         let mut tree = Self {
             arity,
@@ -111,7 +111,7 @@ impl Tree {
         tree.fill(bundle)?;
         let (n_splits, n_leaves) = tree
             .count()
-            .ok_or_else(|| bundle.damaged("the nodes are no tree"))?;
+            .ok_or_else(|| bundle.damaged("the nodes do not form a tree"))?;
         let m = arity as usize;
         tree.routers = PackedLists::take(bundle, "routers", n_splits, m, width)?;
         tree.histograms = PackedLists::take(bundle, "histograms", n_leaves, 1, n_classes)?;
@@ -124,13 +124,15 @@ impl Tree {
             && tree.labels_each.iter().all(is_size)
             && tree.histograms.are_at_most(mass);
         if !is_sound {
-            return Err(bundle.damaged("splits or leaves are of another number or out of range"));
+            return Err(bundle.damaged("splits or leaves differ in number or are out of range"));
         }
         if bundle.take_meta("has_statistics")? {
             let mut statistics = TreeStatistics::default();
             Nest::fill(&mut statistics, "statistics", bundle)?;
-            let damaged = || bundle.damaged("the nodes differ in number");
-            tree.statistics = Some(statistics.checked(tree.len()).ok_or_else(damaged)?);
+            if !statistics.are_for(tree.len()) {
+                return Err(bundle.damaged("the statistics differ in number from the nodes"));
+            }
+            tree.statistics = Some(statistics);
         }
         Ok(tree)
     }
@@ -147,12 +149,12 @@ impl Tree {
         bundle
     }
 
-    /// Numbers of splits and of leaves; none where the links are no tree.
+    /// Returns the numbers of splits and of leaves, or None if the links do not form a tree.
     fn count(&self) -> Option<(usize, usize)> {
         let (mut is_split, mut n_leaves) = (vec![false; self.len()], 0);
         for (id, node) in self.nodes().enumerate() {
             match node {
-                // Children come after their parent, and have one.
+                // Children come after their only parent.
                 Node::Split(number) => {
                     let first = u64::from(number) * u64::from(self.arity) + 1;
                     let is_new = !std::mem::replace(is_split.get_mut(number as usize)?, true);
@@ -170,7 +172,7 @@ impl Tree {
             .then_some((n_splits, n_leaves as usize))
     }
 
-    /// The node above each; none at the root.
+    /// Returns the parent of each node, [`NodeId::NONE`] for the root.
     pub fn parents(&self) -> Vec<NodeId> {
         let mut parents = vec![NodeId::NONE; self.len()];
         for id in (0..self.len() as u32).map(NodeId) {
@@ -180,19 +182,9 @@ impl Tree {
         }
         parents
     }
-
-    /// Depth of each node; that of the root is 0.
-    pub fn depths(&self) -> Vec<u32> {
-        let parents = self.parents();
-        let mut depths = vec![0; self.len()];
-        for id in 1..self.len() {
-            depths[id] = depths[parents[id].at()] + 1;
-        }
-        depths
-    }
 }
 
-// What is missing here follows from these or is put by itself.
+// `take` and `to_bundle` handle the other fields.
 persist!(Tree {
     Flat links;
     Flat biases;
@@ -202,18 +194,23 @@ persist!(Tree {
 });
 
 impl Tree {
-    /// The nodes in the order in which they came into being, every parent before its
-    /// children:
+    /// Returns the nodes in the order in which they were created, each parent before its children:
     ///
-    /// | column | what it holds |
+    /// | column | contents |
     /// |---|---|
-    /// | `parent`, `children`, `depth` | -1 where there is none; steps from the root |
-    /// | `n_weights` | weights that are not 0 |
+    /// | `parent`, `children` | numbers of nodes; -1 if there is none |
+    /// | `depth` | steps from the root |
+    /// | `n_weights` | number of non-zero weights |
     ///
-    /// and where statistics were kept those of [`TreeStatistics::report`].
+    /// Statistics add the columns of [`TreeStatistics::report`].
     pub(super) fn report(&self) -> Report {
         let mut report = Report::new();
-        report.column("parent", self.parents().iter().map(|id| id.signed()));
+        let parents = self.parents();
+        let mut depths = vec![0u32; self.len()];
+        for id in 1..self.len() {
+            depths[id] = depths[parents[id].at()] + 1;
+        }
+        report.column("parent", parents.iter().map(|id| id.signed()));
         let children: Vec<i32> = (0..self.len() as u32)
             .flat_map(|id| {
                 let first = self.children(NodeId(id));
@@ -221,7 +218,7 @@ impl Tree {
             })
             .collect();
         report.matrix("children", children, self.arity as usize);
-        report.column("depth", self.depths());
+        report.column("depth", depths);
         report.column("n_weights", self.nodes().map(|node| self.n_weights(node)));
         if let Some(statistics) = &self.statistics {
             statistics.report(&mut report);
@@ -240,8 +237,8 @@ impl Tree {
     }
 }
 
-/// What training knew of a tree's nodes, which no prediction needs. One entry per node, leaves
-/// among them.
+/// Statistics of a tree's training that no prediction needs, with one entry per node, leaves
+/// included.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TreeStatistics {
     /// Weight of the examples that reached the node.
@@ -255,22 +252,21 @@ pub struct TreeStatistics {
 }
 
 impl TreeStatistics {
-    /// Itself if it is of `n` nodes.
-    pub fn checked(self, n: usize) -> Option<Self> {
+    /// Returns whether these are the statistics of `n` nodes.
+    fn are_for(&self, n: usize) -> bool {
         let lists = [self.labels.len(), self.curves.len()];
-        let values = [self.weights.len(), self.objectives.len()];
-        (lists == [n; 2] && values == [n; 2]).then_some(self)
+        [self.weights.len(), self.objectives.len()] == [n; 2] && lists == [n; 2]
     }
 
-    /// Adds what is known of each node:
+    /// Adds the statistics of each node:
     ///
-    /// | column | what it holds |
+    /// | column | contents |
     /// |---|---|
-    /// | `n_examples` | importance of the examples that reached the node |
+    /// | `n_examples` | weight of the examples that reached the node |
     /// | `label_entropy` | entropy of their labels, in nats |
     /// | `label_starts`, `labels`, `label_counts` | their label histograms as CSR arrays |
-    /// | those of [`NodeStats::NAMED`] | the objective after training; NaN at leaves |
-    /// | `j_by_epoch` | running J after each epoch; NaN where there was none |
+    /// | [`NodeStats::COLUMNS`] | the objective after training; NaN for leaves |
+    /// | `j_by_epoch` | running J after each epoch; NaN if there was none |
     fn report(&self, report: &mut Report) {
         let n = self.weights.len();
         report.column("n_examples", self.weights.iter().copied());
@@ -281,8 +277,8 @@ impl TreeStatistics {
         let labels = self.labels.entries().iter();
         report.column("labels", labels.clone().map(|&(label, _)| label));
         report.column("label_counts", labels.map(|&(_, count)| count));
-        for (name, of) in NodeStats::NAMED {
-            report.column(name, self.objectives.iter().map(of));
+        for (name, statistic) in NodeStats::COLUMNS {
+            report.column(name, self.objectives.iter().map(statistic));
         }
         let n_epochs = self.curves.lengths().max().unwrap_or(0);
         let mut curves = vec![f32::NAN; n * n_epochs];
@@ -301,7 +297,7 @@ persist!(TreeStatistics {
     Nest curves;
 });
 
-/// Entropy of a histogram, in nats.
+/// Returns the entropy of a histogram, in nats.
 pub fn entropy(labels: &[(u32, f32)]) -> f64 {
     let counts = labels.iter().map(|&(_, count)| f64::from(count));
     let mass: f64 = counts.clone().sum();
@@ -310,8 +306,8 @@ pub fn entropy(labels: &[(u32, f32)]) -> f64 {
         .sum()
 }
 
-/// The margins of a row, whose constant comes last: its products with the M regressors of a
-/// node, whose weights for a column `weights` looks up. `bias` are those of the constant.
+/// Returns the margins of a row, whose constant comes last: its products with the M regressors of a
+/// node. `weights` looks up their weights for a column, `bias` has their weights for the constant.
 #[inline]
 pub fn margins<const M: usize>(
     (columns, values): (&[u32], &[f32]),
@@ -329,8 +325,8 @@ pub fn margins<const M: usize>(
     std::array::from_fn(|j| margins[j] + bias[j])
 }
 
-/// The children that an example goes to, as bits: those of a margin of at least
-/// 1/2, else that of the largest.
+/// Returns the children that an example goes to, as bits: those with a margin of at least 1/2, or
+/// the one of the largest margin.
 #[inline]
 pub fn directions(margins: &[f32]) -> u32 {
     let (mut chosen, mut best) = (0, 0);

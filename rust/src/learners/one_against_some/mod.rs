@@ -1,30 +1,27 @@
-//! One-against-some scorers: a sparse linear scorer for each label, trained on the rows that
-//! have the label and on the rows that are mistaken for such. They rank and complete the candidates of
-//! another model.
+//! One-against-some scorers: a sparse linear scorer for each label. They rank and complete the
+//! candidates of another model.
 //!
-//! One-against-all trains every label's scorer on every row, O(K) per value. Nearly all of
-//! these rows are easy. Here a row is a negative example of few labels only: of those that a model
-//! which has not learned the row finds most likely ([`Candidates`]: hard negatives), and of some
-//! drawn by their frequency (random negatives). Labels that the scorers themselves then mistake a row
-//! for are added, twice (mined negatives), and the solution goes on from where it is. How the
-//! margins are joined to the other model's scores is fitted on rows that neither has learned, and so
-//! is a map from joined scores to probabilities.
+//! One-against-all trains the scorer of every label on every row, which is O(K) per value, although
+//! nearly all of these rows are easy negatives. Here a row is a negative example of few labels only:
+//! those that a model which has not learned the row finds most likely ([`Candidates`], hard
+//! negatives), and some drawn by their frequency (random negatives). Twice, the labels that the
+//! scorers themselves wrongly prefer are added (mined negatives), and the solutions continue from
+//! where they are. The join of margins with the other model's scores, and the map from joined scores
+//! to probabilities, are fitted on rows that neither has learned.
 //!
 //! Training takes O(values x (candidates + labels of a row)) per round, and memory of
-//! rows x candidates; nothing is O(K) per row. A prediction takes a row's margins from an
-//! inverted index, in time proportional to the weights of all labels for the row's features;
-//! where these are too many, the index has the largest weights alone, and the margins are those of
-//! the best labels by them and by the other model.
+//! rows x candidates; nothing is O(K) per row. A prediction takes a row's margins from an inverted
+//! index, in time proportional to the weights of all labels for the row's features. If these are too
+//! many, the index has the largest weights only, and margins are computed for the best labels by
+//! these weights and by the other model.
 //!
 //! ```text
 //!  candidates -> train: rounds of  negatives (rows of a label) -> svm (weights of a label) -> mining
-//!                       candidates -> join, calibration
-//!  row -> margins (by the index, or label by label) -> rank <- LabelScores of the other model
+//!                       candidates -> fit (join, calibration)
+//!  row -> weights (margins by the index, or label by label) -> rank <- LabelScores of the other model
 //! ```
 
-mod candidates;
-mod join;
-pub(super) mod margins;
+mod fit;
 mod negatives;
 mod rank;
 mod rows;
@@ -35,10 +32,10 @@ mod weights;
 #[cfg(test)]
 mod tests;
 
-pub use candidates::{row_candidates, Candidates};
-pub use join::Calibration;
+pub use negatives::{row_candidates, Candidates};
 #[cfg(test)]
-pub use join::Join;
-pub use rank::{LabelScores, Ranker, RankerMemory};
+pub use rank::{Calibration, Join};
+pub use rank::{LabelScores, OneAgainstSome, Ranker};
 pub use train::{train, ScorerParams, N_ROUNDS};
-pub use weights::OneAgainstSome;
+#[cfg(test)]
+pub use weights::RowMargins;

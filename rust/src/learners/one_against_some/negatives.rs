@@ -1,74 +1,123 @@
-//! The labels that a row becomes a negative example of: those that a model which has not learned the
-//! row takes it to have (hard), some drawn by frequency (random), and those that the scorers so far
-//! take it to have (mined).
+//! The labels that a row becomes a negative example of. Hard negatives are the likeliest labels by a
+//! model that has not learned the row, random ones are drawn by frequency, and mined ones are the
+//! likeliest by the scorers so far.
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::margins::RowMargins;
+use super::fit::{FitSample, N_FIT_CANDIDATES};
 use super::rank::LabelScores;
+use super::weights::{LabelWeights, RowMargins};
 use crate::data::{Examples, Ragged};
 use crate::learners::mix;
 use crate::model::{keep_best, TopK};
 
-/// The rounds so far, in each of which rows become negative examples of labels.
+/// The best labels of rows by a model that has not learned them.
 #[derive(Debug, Default)]
-pub struct Negatives {
-    rounds: Vec<NegativesRound>,
+pub struct Candidates {
+    /// The best labels that a row does not have, for each row.
+    pub hard: Ragged<u32>,
+    /// The best labels, increasing, and their scores, for each row of [`FitSample`].
+    pub scored: Ragged<(u32, f32)>,
 }
 
-#[derive(Debug)]
-struct NegativesRound {
-    /// The labels of each row, increasing.
-    labels: Ragged<u32>,
-    /// The rows of each label, increasing.
-    rows: Ragged<u32>,
+/// The parts of [`Candidates`] of one row; the second is there for rows of [`FitSample`] only.
+pub type RowCandidates = (Vec<u32>, Option<Vec<(u32, f32)>>);
+
+/// Returns the candidates of `row` by `scores`; there are none if every part of the model has
+/// learned the row.
+pub fn row_candidates(
+    examples: &Examples,
+    row: u32,
+    scores: &LabelScores,
+    n_negatives: usize,
+) -> RowCandidates {
+    let hard = hard_negatives(examples.labels(row), scores, n_negatives);
+    let is_scored = FitSample::new(examples.len()).contains(row);
+    let scored = is_scored.then(|| {
+        let mut scored = best_labels(scores, N_FIT_CANDIDATES, |_| true);
+        scored.shrink_to_fit();
+        scored.sort_unstable_by_key(|&(label, _)| label);
+        scored
+    });
+    (hard, scored)
 }
 
-impl Negatives {
-    /// Adds a round: labels of each row, increasing, of the `n_labels` that there are.
-    pub fn push(&mut self, labels: Ragged<u32>, n_labels: usize) {
-        let rows = labels.regroup(n_labels, |row, &label| (label, row));
-        self.rounds.push(NegativesRound { labels, rows });
-    }
-
-    /// Whether a row is a negative example of a label.
-    pub fn contains(&self, row: u32, label: u32) -> bool {
-        let mut rounds = self.rounds.iter();
-        rounds.any(|round| round.labels.get(row as usize).binary_search(&label).is_ok())
-    }
-
-    /// The rows of a label, in a list for each round: those of further rounds come after.
-    pub fn rows(&self, label: usize) -> Vec<&[u32]> {
-        let rounds = self.rounds.iter();
-        rounds.map(|round| round.rows.get(label)).collect()
+impl FromIterator<RowCandidates> for Candidates {
+    /// Joins the candidates of all rows, in their order.
+    fn from_iter<I: IntoIterator<Item = RowCandidates>>(rows: I) -> Self {
+        let mut all = Self::default();
+        for (hard, scored) in rows {
+            all.hard.push(hard);
+            scored
+                .into_iter()
+                .for_each(|labels| all.scored.push(labels));
+        }
+        all
     }
 }
 
-/// The `n` best labels by `scores` that are not among a row's `own`.
-pub fn hard_negatives(own: &[u32], scores: &LabelScores, n: usize) -> Vec<u32> {
+/// Returns the `n` best of the labels that `is_allowed`, and their scores, in any order.
+fn best_labels(
+    scores: &LabelScores,
+    n: usize,
+    is_allowed: impl Fn(u32) -> bool,
+) -> Vec<(u32, f32)> {
     let mut scored = Vec::new();
     scores.for_each(|label, score| {
-        if own.binary_search(&label).is_err() {
+        if is_allowed(label) {
             scored.push((label, score));
         }
     });
     keep_best(&mut scored, n);
-    let mut labels: Vec<u32> = scored.iter().map(|&(label, _)| label).collect();
-    // There is such a list for each row.
-    labels.shrink_to_fit();
-    labels
+    scored
 }
 
-/// The labels that each row is a negative example of at first, increasing: the `hard` ones and `n`
-/// that are drawn as often as rows have them, less its own.
+/// Returns the `n` best labels by `scores` that are not among a row's `own`.
+pub fn hard_negatives(own: &[u32], scores: &LabelScores, n: usize) -> Vec<u32> {
+    let scored = best_labels(scores, n, |label| own.binary_search(&label).is_err());
+    // Collected from a slice, it takes no more memory than needed: there is a list for each row.
+    scored.iter().map(|&(label, _)| label).collect()
+}
+
+/// The negatives of all rounds so far.
+#[derive(Debug, Default)]
+pub struct Negatives {
+    /// The labels of each row, increasing, in each round.
+    labels: Vec<Ragged<u32>>,
+    /// The rows of each label, increasing, in each round.
+    rows: Vec<Ragged<u32>>,
+}
+
+impl Negatives {
+    /// Adds a round: the labels of each row, increasing and below `n_labels`.
+    pub fn push(&mut self, labels: Ragged<u32>, n_labels: usize) {
+        let rows = labels.regroup(n_labels, |row, &label| (label, row));
+        self.labels.push(labels);
+        self.rows.push(rows);
+    }
+
+    /// Returns whether a row is a negative example of a label.
+    pub fn contains(&self, row: u32, label: u32) -> bool {
+        let mut rounds = self.labels.iter();
+        rounds.any(|labels| labels.get(row as usize).binary_search(&label).is_ok())
+    }
+
+    /// Returns the rows of a label in a list for each round, in their order.
+    pub fn rows(&self, label: usize) -> Vec<&[u32]> {
+        self.rows.iter().map(|rows| rows.get(label)).collect()
+    }
+}
+
+/// Returns the negatives of the first round, increasing for each row: the `hard` ones and `n` that
+/// are drawn by their frequency, without the row's own labels.
 pub fn first_negatives(
     examples: &Examples,
     hard: &Ragged<u32>,
     n: usize,
     seed: u64,
 ) -> Ragged<u32> {
-    // An entry of all rows' labels is a label drawn by its frequency.
+    // A random entry of all rows' labels is a label drawn by its frequency.
     let all = examples.labels.entries();
     let mut negatives = Ragged::with_capacity(examples.len(), 0);
     let mut labels = Vec::new();
@@ -86,33 +135,36 @@ pub fn first_negatives(
     negatives
 }
 
-/// A negative of a smaller margin would have no loss.
-const LEAST_MARGIN: f32 = -1.0;
+/// A negative example of a smaller margin has no loss.
+const MIN_MARGIN: f32 = -1.0;
 
-/// The `n` labels of the largest margins by the index that `row` does not have and `is_known` does
-/// not know, increasing.
-pub fn mined_negatives(
-    margins: &mut RowMargins<'_>,
-    examples: &Examples,
-    row: u32,
-    n: usize,
-    is_known: impl Fn(u32) -> bool,
-) -> Vec<u32> {
-    margins.read(examples.row(row));
-    let own = examples.labels(row);
-    let mut best = TopK::new(n);
-    margins.for_each_found(|label, _| {
-        let margin = margins.index_margin(label);
-        // Few are good enough to be looked up.
-        if margin > LEAST_MARGIN
-            && margin >= best.bar()
-            && own.binary_search(&label).is_err()
-            && !is_known(label)
-        {
-            best.push(label, margin);
-        }
-    });
-    let mut labels: Vec<u32> = best.labels().collect();
-    labels.sort_unstable();
-    labels
+impl RowMargins {
+    /// Returns the `n` labels, increasing, with the largest margins by the index that `row` does
+    /// not have and `is_known` does not know.
+    pub fn mine(
+        &mut self,
+        weights: &LabelWeights,
+        examples: &Examples,
+        row: u32,
+        n: usize,
+        is_known: impl Fn(u32) -> bool,
+    ) -> Vec<u32> {
+        self.read(weights, examples.row(row));
+        let own = examples.labels(row);
+        let mut best = TopK::new(n);
+        self.for_each_found(weights, |label, _| {
+            let margin = self.index_margin(weights, label);
+            // Lookups come last: few labels have such a margin.
+            if margin > MIN_MARGIN
+                && margin >= best.bar()
+                && own.binary_search(&label).is_err()
+                && !is_known(label)
+            {
+                best.push(label, margin);
+            }
+        });
+        let mut labels: Vec<u32> = best.labels().collect();
+        labels.sort_unstable();
+        labels
+    }
 }

@@ -1,32 +1,205 @@
 //! The best labels of a row, by scores of another model joined with the margins of scorers.
 //!
-//! A row's labels are those that the other model names or that have a weight for a feature of the row.
-//! Where these are too many, they are the best by the scores joined with what the largest weights say.
-//! The model decides which, not the rows that are predicted together: a prediction depends on its row
-//! alone. Without scorers the scores of the other model are final.
+//! The candidates of a row are the labels with a score by the other model or with a weight for a
+//! feature of the row. If the index has the largest weights only, they are the best by the scores
+//! and by the scores joined with these weights. The model decides which of the two applies, not the
+//! rows that are predicted together: a prediction depends on its row alone.
 
-use super::join::Join;
-use super::margins::{MarginMemory, RowMargins};
-use super::weights::{OneAgainstSome, LABELS_PER_BLOCK};
+use serde::{Deserialize, Serialize};
+
+use super::weights::{LabelWeights, RowMargins, LABELS_PER_BLOCK};
 use crate::data::PackedLists;
+use crate::error::Result;
+use crate::file::{Bundle, Persist};
+use crate::linear::bounded_score;
+use crate::metrics::Shares;
 use crate::model::{keep_best, TopK};
+use crate::persist;
 use crate::simd::dispatched;
+
+/// The final score `(t + floor) exp(-weight loss(z))` of a label with the other model's score t and
+/// the margin z: the loss of the label's presence stands for a negative log likelihood.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Join {
+    /// Added to the score, so that scorers can still raise a label that the other model finds
+    /// unlikely.
+    pub floor: f32,
+    pub weight: f32,
+}
+
+/// Returns the squared hinge loss of a margin if the label is present.
+#[inline]
+fn loss_if_present(margin: f32) -> f32 {
+    (1.0 - margin).max(0.0).powi(2)
+}
+
+impl Join {
+    #[inline]
+    pub fn score(self, score_before: f32, margin: f32) -> f32 {
+        if margin == f32::NEG_INFINITY {
+            // The other model may know labels that have no scorer.
+            return score_before + self.floor;
+        }
+        let loss = loss_if_present(bounded_score(margin));
+        let score = (score_before + self.floor) * (-self.weight * loss).exp();
+        // A score of 0 would mean that there is none.
+        score.max(f32::MIN_POSITIVE)
+    }
+
+    /// Returns the least margin with which a label without a score by the other model may reach a
+    /// score of `bar`.
+    pub fn least_margin(self, bar: f32) -> f32 {
+        /// More than rounding adds to a score.
+        const SLACK: f64 = 1.0 + 1e-4;
+        if bar <= f32::MIN_POSITIVE {
+            return f32::NEG_INFINITY;
+        }
+        let loss = (f64::from(self.floor) * SLACK / f64::from(bar)).ln() / f64::from(self.weight);
+        if loss >= 0.0 {
+            (1.0 - loss.sqrt()) as f32
+        } else {
+            f32::INFINITY
+        }
+    }
+
+    /// Returns an upper bound of the score without computing an exponential, so that the many
+    /// labels far below the best are cheap.
+    #[inline]
+    pub fn upper_bound(self, score_before: f32, margin: f32) -> f32 {
+        /// More than rounding adds to a score.
+        const SLACK: f32 = 1.0 + 1e-5;
+        let loss = if margin == f32::NEG_INFINITY {
+            0.0
+        } else {
+            loss_if_present(margin)
+        };
+        // exp(u) >= (1 + u / 64)^64.
+        let mut power = 1.0 + self.weight * loss / 64.0;
+        for _ in 0..6 {
+            power *= power;
+        }
+        let bound = (score_before + self.floor) * SLACK / power;
+        // Written so that NaN gives the least score, too.
+        if bound > f32::MIN_POSITIVE {
+            bound
+        } else {
+            f32::MIN_POSITIVE
+        }
+    }
+}
+
+/// The probability 1 / (1 + exp(-offset) s^-slope) of a label with the final score s: a logistic
+/// function of the logarithm of the score.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    pub offset: f32,
+    pub slope: f32,
+    /// The map from these probabilities to shares of one, for rows that have one label each.
+    pub shares: Shares,
+}
+
+impl Default for Calibration {
+    fn default() -> Self {
+        Self {
+            offset: 0.0,
+            slope: 1.0,
+            shares: Shares::default(),
+        }
+    }
+}
+
+impl Calibration {
+    #[inline]
+    pub fn probability(self, score: f32) -> f32 {
+        let logit = self.offset + self.slope * score.ln();
+        // A probability of 0 would mean that there is no score.
+        (1.0 / (1.0 + (-logit).exp())).max(f32::MIN_POSITIVE)
+    }
+
+    /// Returns whether the numbers are valid.
+    pub fn is_sound(self) -> bool {
+        let is_slope = self.slope.is_finite() && self.slope > 0.0;
+        self.offset.is_finite() && is_slope && self.shares.is_sound()
+    }
+}
+
+/// The trained scorers: weights, the join with the other model's scores, and the calibration.
+#[derive(Debug, Clone, Default)]
+pub struct OneAgainstSome {
+    pub(super) weights: LabelWeights,
+    pub join: Join,
+    pub calibration: Calibration,
+    /// The power of inverse document frequencies that scaled the features in training; the weights
+    /// include the scales.
+    pub idf_power: f64,
+    /// C of the problems that the scorers solve.
+    pub cost: f64,
+}
+
+persist!(OneAgainstSome {
+    Scores biases = weights.biases;
+    Meta index_threshold = weights.index_threshold;
+    Meta join;
+    Meta calibration;
+    Meta idf_power;
+    Meta cost;
+});
+
+impl OneAgainstSome {
+    const KIND: &'static str = "one_against_some";
+
+    pub fn weights(&self) -> &LabelWeights {
+        &self.weights
+    }
+
+    pub fn to_bundle(&self) -> Bundle {
+        let mut bundle = Bundle::new(Self::KIND);
+        self.put(&mut bundle);
+        bundle.nest("weights", self.weights.lists.to_bundle());
+        bundle
+    }
+
+    /// Reads scorers from a file, for rows of `width` columns, the constant among them.
+    pub fn take(bundle: &mut Bundle, n_classes: usize, width: usize) -> Result<Self> {
+        bundle.expect_kind(Self::KIND)?;
+        let mut scorers = Self::default();
+        scorers.weights.n_features = width - 1;
+        scorers.weights.lists = PackedLists::take(bundle, "weights", n_classes, 1, width - 1)?;
+        scorers.fill(bundle)?;
+        let LabelWeights {
+            biases,
+            index_threshold,
+            ..
+        } = &scorers.weights;
+        let Join { floor, weight } = scorers.join;
+        let factors = [floor.into(), weight.into(), scorers.idf_power, scorers.cost];
+        let is_sound = biases.len() == n_classes
+            && biases.iter().all(|&bias| bias < f32::INFINITY)
+            && index_threshold.is_none_or(f32::is_finite)
+            && factors.iter().all(|&x| x.is_finite() && x >= 0.0)
+            && scorers.calibration.is_sound();
+        if is_sound {
+            return Ok(scorers);
+        }
+        Err(bundle.damaged("scorers differ in number from the labels or are out of range"))
+    }
+}
 
 /// The labels of one row that have a score above 0, and their scores.
 #[derive(Debug)]
 pub struct LabelScores {
     scores: Vec<f32>,
-    /// The labels that have a score; not kept where there are so few labels that
-    /// looking at all of them is faster.
+    /// The labels with a score; not kept if there are so few labels that looking at all of them is
+    /// faster.
     touched: Option<Vec<u32>>,
 }
 
-/// Up to so many labels it is faster to look at all of them than to note which have
-/// a score: the leaves of many trees have thousands of entries.
+/// Up to this many labels, looking at all of them is faster than noting which have a score: the
+/// leaves of many trees have thousands of entries.
 const MAX_SCANNED_LABELS: usize = 4096;
 
 impl LabelScores {
-    /// No scores yet, of `n_labels` labels.
+    /// Creates an empty list of scores of `n_labels` labels.
     pub fn new(n_labels: usize) -> Self {
         Self {
             scores: vec![0.0; n_labels],
@@ -49,7 +222,7 @@ impl LabelScores {
     /// Adds histogram `i` of `histograms`, times `scale`.
     pub fn add(&mut self, histograms: &PackedLists, i: usize, scale: f32) {
         let scores = &mut self.scores;
-        // Above 0, however small: this is how a label that was touched is known.
+        // Above 0, however small: a score of 0 means that the label has none yet.
         let added = |count: f32| (count * scale).max(f32::MIN_POSITIVE);
         match &mut self.touched {
             None => histograms.for_each(i, |label, [count]| {
@@ -65,13 +238,13 @@ impl LabelScores {
         }
     }
 
-    /// The scores by label; 0 where there is none.
+    /// Returns the scores by label, 0 for labels without one.
     pub fn by_label(&self) -> &[f32] {
         &self.scores
     }
 
-    /// Calls `visit` with every label that has a score, and the score, in an order
-    /// that stays the same until [`Self::clear`].
+    /// Calls `visit` with each label that has a score, and the score, in an order that stays the
+    /// same until [`Self::clear`].
     pub fn for_each(&self, mut visit: impl FnMut(u32, f32)) {
         match &self.touched {
             None => {
@@ -90,137 +263,108 @@ impl LabelScores {
     }
 }
 
-/// Labels that are scored where not all are: so many of the best by the other model alone, and by it
-/// and the largest weights. Where a label follows from many small weights, the largest say little.
-const CANDIDATES: usize = 64;
+/// Number of candidates taken by the other model's scores, and of those taken by the bounds from
+/// the largest weights. The former are needed because the largest weights say little about a label
+/// that follows from many small ones.
+const N_CANDIDATES: usize = 64;
 
-/// What rows are ranked in, kept between uses.
+/// Final scores of one row after the other, all by the same scorers; kept between uses.
 #[derive(Debug, Default)]
-pub struct RankerMemory {
-    margins: MarginMemory,
+pub struct Ranker {
+    margins: RowMargins,
+    /// Candidates and their scores by the other model, highest first, if the index is not complete.
     candidates: Vec<(u32, f32)>,
 }
 
-/// Makes the final scores of one row after the other.
-pub struct Ranker<'a> {
-    join: Join,
-    /// If there are scorers.
-    margins: Option<RowMargins<'a>>,
-    /// Where not all margins are known: the labels that are scored and their scores by the other
-    /// model, falling.
-    candidates: &'a mut Vec<(u32, f32)>,
-}
-
-impl<'a> Ranker<'a> {
-    /// With memory that has been used with these scorers alone.
-    pub fn new(scorers: Option<&'a OneAgainstSome>, memory: &'a mut RankerMemory) -> Self {
-        let margins = &mut memory.margins;
-        Self {
-            join: scorers.map_or(Join::default(), |scorers| scorers.join),
-            margins: scorers.map(|scorers| RowMargins::new(scorers, margins)),
-            candidates: &mut memory.candidates,
+impl Ranker {
+    /// Makes a row with the other model's `scores` the current one.
+    pub fn read(&mut self, scorers: &OneAgainstSome, row: (&[u32], &[f32]), scores: &LabelScores) {
+        self.margins.read(&scorers.weights, row);
+        if !scorers.weights.is_index_complete() {
+            self.find_candidates(scorers, scores);
         }
     }
 
-    /// Makes a row the current one; `scores` are the other model's.
-    pub fn read(&mut self, row: (&[u32], &[f32]), scores: &LabelScores) {
-        if let Some(margins) = &mut self.margins {
-            margins.read(row);
-            if !margins.is_complete() {
-                find_candidates(self.join, margins, scores, self.candidates);
+    /// Returns the final score of a label of the current row, from its score by the other model.
+    pub fn score(&self, scorers: &OneAgainstSome, label: u32, score: f32) -> f32 {
+        let margin = self.margins.margin(&scorers.weights, label);
+        scorers.join.score(score, margin)
+    }
+
+    /// Calls `visit` with each candidate of the current row and its score by the other model.
+    pub fn for_each_label(
+        &self,
+        scorers: &OneAgainstSome,
+        scores: &LabelScores,
+        mut visit: impl FnMut(u32, f32),
+    ) {
+        if !scorers.weights.is_index_complete() {
+            let candidates = self.candidates.iter();
+            return candidates.for_each(|&(label, score)| visit(label, score));
+        }
+        scores.for_each(&mut visit);
+        self.margins.for_each_found(&scorers.weights, |label, _| {
+            if scores.by_label()[label as usize] == 0.0 {
+                visit(label, 0.0);
             }
-        }
+        });
     }
 
-    /// The final score of a label of the current row, from its score by the other model.
-    pub fn score(&self, label: u32, score: f32) -> f32 {
-        match &self.margins {
-            None => score,
-            Some(margins) => self.join.score(score, margins.margin(label)),
-        }
-    }
-
-    /// Calls `visit` with each label of the current row and its score by the other model.
-    pub fn for_each_label(&self, scores: &LabelScores, mut visit: impl FnMut(u32, f32)) {
-        match &self.margins {
-            None => scores.for_each(visit),
-            Some(margins) if margins.is_complete() => {
-                scores.for_each(&mut visit);
-                margins.for_each_found(|label, _| {
-                    if scores.by_label()[label as usize] == 0.0 {
-                        visit(label, 0.0);
-                    }
-                });
-            }
-            Some(_) => {
-                for &(label, score) in &*self.candidates {
-                    visit(label, score);
-                }
-            }
-        }
-    }
-
-    /// The best labels of the current row.
-    pub fn best(&self, scores: &LabelScores, top: &mut TopK) {
-        let join = self.join;
-        let Some(margins) = &self.margins else {
-            return scores.for_each(|label, score| top.push(label, score));
-        };
-        if !margins.is_complete() {
-            for &(label, score) in &*self.candidates {
+    /// Adds the best labels of the current row to `top`.
+    pub fn best(&self, scorers: &OneAgainstSome, scores: &LabelScores, top: &mut TopK) {
+        let (join, weights, margins) = (scorers.join, &scorers.weights, &self.margins);
+        if !weights.is_index_complete() {
+            for &(label, score) in &self.candidates {
                 // Scorers raise a score by the floor at most.
                 if score + join.floor < top.bar() {
                     break;
                 }
-                top.push(label, join.score(score, margins.margin(label)));
+                top.push(label, self.score(scorers, label, score));
             }
             return;
         }
-        // Labels that are named come first: few others reach the bar that they set.
+        // Labels with a score by the other model come first: few others reach the bar that they set.
         scores.for_each(|label, score| {
-            let margin = margins.index_margin(label);
+            let margin = margins.index_margin(weights, label);
             if join.upper_bound(score, margin) >= top.bar() {
                 top.push(label, join.score(score, margin));
             }
         });
-        let lists = [scores.by_label(), margins.products(), margins.biases()];
+        let lists = [scores.by_label(), &margins.products, &weights.biases];
         for block in margins.met_blocks() {
-            best_of_unnamed(join, block * LABELS_PER_BLOCK, lists, top);
+            best_of_others(join, block * LABELS_PER_BLOCK, lists, top);
         }
+    }
+
+    /// Finds the candidates of the current row if the index is not complete.
+    fn find_candidates(&mut self, scorers: &OneAgainstSome, scores: &LabelScores) {
+        let (weights, by_label) = (&scorers.weights, scores.by_label());
+        let candidates = &mut self.candidates;
+        candidates.clear();
+        scores.for_each(|label, score| candidates.push((label, score)));
+        let bound = |label, score| {
+            let margin = self.margins.index_margin(weights, label);
+            (label, scorers.join.upper_bound(score, margin))
+        };
+        let scored = candidates.iter().map(|&(label, score)| bound(label, score));
+        let mut by_bound: Vec<(u32, f32)> = scored.collect();
+        self.margins.for_each_found(weights, |label, _| {
+            if by_label[label as usize] == 0.0 {
+                by_bound.push(bound(label, 0.0));
+            }
+        });
+        keep_best(candidates, N_CANDIDATES);
+        keep_best(&mut by_bound, N_CANDIDATES);
+        let by_bound = by_bound.into_iter().map(|(label, _)| label);
+        candidates.extend(by_bound.map(|label| (label, by_label[label as usize])));
+        candidates.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        candidates.dedup();
     }
 }
 
-/// The labels of a row that are scored where not all are, and their `scores`, falling.
-fn find_candidates(
-    join: Join,
-    margins: &RowMargins<'_>,
-    scores: &LabelScores,
-    candidates: &mut Vec<(u32, f32)>,
-) {
-    let by_label = scores.by_label();
-    candidates.clear();
-    scores.for_each(|label, score| candidates.push((label, score)));
-    let bound = |label, score| join.upper_bound(score, margins.index_margin(label));
-    let named = candidates
-        .iter()
-        .map(|&(label, score)| (label, bound(label, score)));
-    let mut by_bound: Vec<(u32, f32)> = named.collect();
-    margins.for_each_found(|label, _| {
-        if by_label[label as usize] == 0.0 {
-            by_bound.push((label, bound(label, 0.0)));
-        }
-    });
-    keep_best(candidates, CANDIDATES);
-    keep_best(&mut by_bound, CANDIDATES);
-    let by_bound = by_bound.into_iter().map(|(label, _)| label);
-    candidates.extend(by_bound.map(|label| (label, by_label[label as usize])));
-    candidates.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    candidates.dedup();
-}
-
-/// Takes the best of those labels of a block that no other model names, from the other model's scores, the
-/// products and the biases of all labels.
-fn best_of_unnamed(join: Join, from: usize, lists: [&[f32]; 3], top: &mut TopK) {
+/// Adds the best labels of a block that have no score by the other model, from the other model's
+/// scores, the products and the biases of all labels.
+fn best_of_others(join: Join, from: usize, lists: [&[f32]; 3], top: &mut TopK) {
     let to = lists[0].len().min(from + LABELS_PER_BLOCK);
     let [scores, products, biases] = lists.map(|list| &list[from..to]);
     let mut least = join.least_margin(top.bar());
@@ -239,7 +383,7 @@ fn best_of_unnamed(join: Join, from: usize, lists: [&[f32]; 3], top: &mut TopK) 
 }
 
 dispatched! {
-    /// Whether a label that has a product may have a margin of at least `least`.
+    /// Returns whether a label with a product may have a margin of at least `least`.
     fn has_margin(least: f32, products: &[f32; LABELS_PER_BLOCK], biases: &[f32; LABELS_PER_BLOCK]) -> bool {
         let mut n = 0;
         for i in 0..LABELS_PER_BLOCK {

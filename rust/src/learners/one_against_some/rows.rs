@@ -1,16 +1,16 @@
-//! Rows as the scorers see them: of length 1, features scaled by their rarity.
+//! The rows that scorers are trained on: scaled to length 1, with features scaled by their rarity.
 
 use std::collections::HashMap;
 
 use crate::data::{Examples, Ragged};
 use crate::learners::mix;
 
-/// Rows and the constant 1. Rows are brought to length 1, then features are multiplied by their
-/// scales: a weight of a feature of twice the scale costs half as much.
+/// Rows and the constant 1. Rows are scaled to length 1, then features are multiplied by their
+/// scales. The regularization is weaker for features of larger scale.
 #[derive(Debug)]
 pub struct ScorerRows<'a> {
     pub examples: &'a Examples,
-    /// The values of each row, the constant left out.
+    /// The values of each row, without the constant.
     values: Ragged<f32>,
     /// The scale of each column.
     scales: Vec<f32>,
@@ -18,18 +18,19 @@ pub struct ScorerRows<'a> {
     squares: Vec<f32>,
 }
 
-/// Equal rows, whatever their labels and weights.
+/// Sets of rows with the same columns and values; labels and weights may differ.
 #[derive(Debug, Default)]
 pub struct DistinctRows {
-    /// The first row that equals each row, [`Self::ALONE`] where there is no other; empty where all
-    /// rows are alone.
+    /// The first row that equals each row, or [`Self::ALONE`] if no other row does. The list is
+    /// empty if all rows are distinct.
     first: Vec<u32>,
 }
 
 impl DistinctRows {
     const ALONE: u32 = u32::MAX;
 
-    /// Compares all rows; rows that are out equal none that is not. O(values).
+    /// Compares all rows in O(values). A row that `is_out` counts as different from all others
+    /// that are not.
     pub fn new(examples: &Examples, is_out: impl Fn(u32) -> bool) -> Self {
         let mut by_hash: HashMap<u64, u32> = HashMap::new();
         let mut first = Vec::new();
@@ -50,7 +51,7 @@ impl DistinctRows {
         Self { first }
     }
 
-    /// The first of the rows that equal `row`; None where there is no other.
+    /// Returns the first of the rows that equal `row`, or None if no other row does.
     #[inline]
     pub fn first(&self, row: u32) -> Option<u32> {
         let first = self.first.get(row as usize).copied();
@@ -59,8 +60,8 @@ impl DistinctRows {
 }
 
 impl<'a> ScorerRows<'a> {
-    /// With scales of (inverse document frequency)^`idf_power`, with which the rows' squared
-    /// length is 1 on average.
+    /// Scales features by (inverse document frequency)^`idf_power` and a common factor that makes
+    /// the mean squared length of the rows 1.
     pub fn new(examples: &'a Examples, idf_power: f64) -> Self {
         let mut rows = Self {
             examples,
@@ -81,7 +82,7 @@ impl<'a> ScorerRows<'a> {
         rows
     }
 
-    /// Reads all examples, with the scales as they are.
+    /// Computes the values and squares of all rows with the current scales.
     fn read(&mut self) {
         let examples = self.examples;
         let n_values = examples.rows.n_values() - examples.len();
@@ -102,12 +103,12 @@ impl<'a> ScorerRows<'a> {
         }
     }
 
-    /// Number of columns, the constant left out.
+    /// Returns the number of columns without the constant.
     pub fn n_features(&self) -> usize {
         self.examples.width - 1
     }
 
-    /// Columns and values, the constant left out.
+    /// Returns columns and values of a row without the constant.
     #[inline]
     pub fn features(&self, row: u32) -> (&[u32], &[f32]) {
         let values = self.values.get(row as usize);
@@ -115,28 +116,25 @@ impl<'a> ScorerRows<'a> {
         (&columns[..values.len()], values)
     }
 
-    /// A row's product with itself, the constant with it.
+    /// Returns the squared length of a row with the constant.
     pub fn square(&self, row: u32) -> f64 {
         1.0 + f64::from(self.squares[row as usize])
     }
 
-    /// Makes weights for these rows weights for rows of length 1.
-    pub fn unscale(&self, weights: &mut [(u32, f32)]) {
-        for (column, weight) in weights {
-            *weight *= self.scales[*column as usize];
-        }
+    /// Returns the factor that turns a weight for `column` into a weight for rows of length 1.
+    pub fn scale(&self, column: u32) -> f32 {
+        self.scales[column as usize]
     }
 }
 
-/// 1 / the length of a row without its constant, which comes last; 0 where there is nothing
-/// else.
+/// Returns 1 / the length of a row without its constant, which comes last; 0 for rows that are 0.
 pub fn inverse_length((columns, values): (&[u32], &[f32])) -> f32 {
     let n = columns.len() - 1;
     let (columns, values) = (&columns[..n], &values[..n]);
     let square: f64 = if columns.is_sorted_by(|a, b| a < b) {
         values.iter().map(|&x| f64::from(x).powi(2)).sum()
     } else {
-        // Values whose columns were hashed to one are added before they are squared.
+        // Values of columns that were hashed to the same column are added before they are squared.
         let pairs = columns.iter().copied().zip(values.iter().copied());
         let mut pairs: Vec<(u32, f32)> = pairs.collect();
         pairs.sort_by_key(|&(column, _)| column);
@@ -154,13 +152,13 @@ pub fn inverse_length((columns, values): (&[u32], &[f32])) -> f32 {
     }
 }
 
-/// (ln((N + 1) / (n + 1/2)))^`power` for each column, of N rows and n that have it.
+/// Returns (ln((N + 1) / (n + 1/2)))^`power` for each column, with N rows of which n have it.
 fn scales(examples: &Examples, power: f64) -> Vec<f32> {
     if power == 0.0 {
         return vec![1.0; examples.width];
     }
     let n_rows = examples.len() as f64 + 1.0;
-    // Columns that are hashed to one can be there more often than there are rows.
+    // After hashing, a column can occur more often than there are rows.
     let idf = |n: u32| (n_rows / (f64::from(n) + 0.5)).ln().max(1e-3);
     let counts = examples.column_counts().into_iter();
     let scales = counts.map(|n| idf(n).powf(power) as f32);

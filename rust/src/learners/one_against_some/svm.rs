@@ -1,14 +1,19 @@
-//! L2-regularised support vector machines with the squared hinge, by dual coordinate descent
-//! (Hsieh, Chang, Lin, Keerthi, Sundararajan, "A Dual Coordinate Descent Method for
-//! Large-scale Linear SVM", ICML 2008: Algorithm 3, with shrinking, as in liblinear).
+//! L2-regularized support vector machines with the squared hinge loss, by dual coordinate descent.
 //!
-//! Minimises |w|^2 / 2 + sum_i C_i max(0, 1 - y_i w.x_i)^2 through its dual: min over a >= 0
-//! of a'(Q + D) a / 2 - sum_i a_i, with Q_ij = y_i y_j x_i.x_j and D_ii = 1 / (2 C_i).
-//! A round takes one pass over the values of the rows that are not at a bound.
+//! This is Algorithm 3 of Hsieh, Chang, Lin, Keerthi, Sundararajan, "A Dual Coordinate Descent
+//! Method for Large-scale Linear SVM", ICML 2008, with shrinking, as in liblinear. It minimizes
 //!
-//! Equal rows of one sign are one example, whose C is the sum of theirs: the problem is the same,
-//! and its size is the number of distinct rows. The dual variable of many equal rows grows by no
-//! more in a step than that of one, so rounds over fewer examples are more.
+//! ```text
+//! |w|^2 / 2 + sum_i C_i max(0, 1 - y_i w.x_i)^2
+//! ```
+//!
+//! through its dual, which is the minimum over a >= 0 of a'(Q + D) a / 2 - sum_i a_i, with
+//! Q_ij = y_i y_j x_i.x_j and D_ii = 1 / (2 C_i). A round is one pass over the values of the rows
+//! that are not at a bound.
+//!
+//! Equal rows of one sign become one example with the sum of their C: the problem is the same, and
+//! its size is the number of distinct rows. In a step, the dual variable of many equal rows grows by
+//! no more than that of one row, so problems with equal rows get more rounds.
 
 use std::iter;
 
@@ -17,42 +22,42 @@ use rand_pcg::Pcg64Mcg;
 
 use super::rows::{DistinctRows, ScorerRows};
 
-/// When a problem is solved well enough.
+/// Stopping rule of a solution.
 #[derive(Debug, Clone, Copy)]
 pub struct Accuracy {
-    pub most_rounds: u32,
-    /// Largest minus smallest projected gradient at the end.
+    pub max_rounds: u32,
+    /// Largest allowed difference between the largest and the smallest projected gradient.
     pub tolerance: f64,
 }
 
-/// Solves one problem after the other.
+/// A solver of one problem after the other.
 #[derive(Debug)]
 pub struct Solver<'a> {
     rows: &'a ScorerRows<'a>,
     distinct: &'a DistinctRows,
     /// The place in `examples` of each distinct row of one sign, while a problem is read.
     places: Vec<u32>,
-    /// Of the next solution.
+    /// Accuracy of the next solution.
     pub accuracy: Accuracy,
-    /// w by column; all zero between problems.
+    /// w by column, all zero between problems.
     weights: Vec<f64>,
     bias: f64,
     examples: Vec<SvmExample>,
 }
 
-/// A label's rows.
+/// The problem of one label.
 #[derive(Debug, Clone)]
 pub struct Problem<'a> {
     pub positives: &'a [u32],
-    /// In several lists.
+    /// The negatives, in several lists.
     pub negatives: &'a [&'a [u32]],
-    /// What the loss of a positive weighs, that of a negative being 1.
+    /// Weight of a positive's loss; that of a negative is 1.
     pub positive_weight: f64,
-    /// C: what the losses weigh against |w|^2 / 2.
+    /// C, the weight of the losses against |w|^2 / 2.
     pub cost: f64,
 }
 
-/// Equal rows of the current problem.
+/// Equal rows of the current problem, which are one example.
 #[derive(Debug, Clone, Copy)]
 pub struct SvmExample {
     /// The first of the rows.
@@ -79,7 +84,7 @@ pub struct Scorer {
 }
 
 impl Problem<'_> {
-    /// Positives, then negatives.
+    /// Returns the positives, then the negatives.
     fn rows(&self) -> impl Iterator<Item = u32> + '_ {
         let negatives = self.negatives.iter().copied().flatten();
         self.positives.iter().chain(negatives).copied()
@@ -99,8 +104,8 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Solves a problem, from the `duals` of its examples; those that are missing are 0. Further
-    /// negatives leave the examples before them in their places.
+    /// Solves a problem, starting from the `duals` of its first examples; the others start at 0.
+    /// Negatives of a later round come last, so the dual variables of a round fit the next one.
     pub fn solve(&mut self, problem: &Problem<'_>, duals: &[f32], seed: u64) {
         self.clear();
         let positive_cost = problem.cost * problem.positive_weight;
@@ -122,7 +127,7 @@ impl<'a> Solver<'a> {
         self.descend(self.examples.len(), seed);
     }
 
-    /// Adds the examples of rows of one sign, whose losses weigh `cost` where their weight is 1.
+    /// Adds the examples of rows of one sign, with `cost` for the loss of a row of weight 1.
     fn read(&mut self, rows: impl Iterator<Item = u32>, sign: f64, cost: f64) {
         let start = self.examples.len();
         for row in rows {
@@ -156,14 +161,14 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// The dual variables, to go on from.
+    /// Returns the dual variables, for the next round to start from.
     pub fn duals(&self) -> Vec<f32> {
         let examples = self.examples.iter();
         examples.map(|example| example.alpha as f32).collect()
     }
 
-    /// Solves the current problem again, from where it is, without the rows that `is_out` says.
-    /// Returns these and their margins. Equal rows are in or out together.
+    /// Continues the current solution without the rows that `is_out` names. Returns these rows and
+    /// their margins. Equal rows must be all in or all out.
     pub fn solve_without(
         &mut self,
         problem: &Problem<'_>,
@@ -187,9 +192,9 @@ impl<'a> Solver<'a> {
                 has_changed = true;
             }
         }
-        // The weights of all rows are cleared with the problem.
+        // They stay in the list, so that `clear` also resets the weights of their columns.
         self.examples.extend(out);
-        // A solution does not depend on rows whose dual variable is 0.
+        // The solution does not depend on rows whose dual variable is 0.
         if has_changed {
             self.descend(n, seed);
         }
@@ -197,15 +202,15 @@ impl<'a> Solver<'a> {
         rows.map(|row| (row, self.margin(row) as f32)).collect()
     }
 
-    /// Descends over the first `n` examples, from their dual variables as they are.
+    /// Runs the descent over the first `n` examples, starting from their current dual variables.
     fn descend(&mut self, n: usize, seed: u64) {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let mut active: Vec<u32> = (0..n as u32).collect();
         let mut n_active = n;
         let mut highest_before = f64::INFINITY;
         let n_rows: u64 = self.examples[..n].iter().map(|e| u64::from(e.n_rows)).sum();
-        let most_rounds = u64::from(self.accuracy.most_rounds) * (n_rows / n.max(1) as u64);
-        for _ in 0..most_rounds {
+        let max_rounds = u64::from(self.accuracy.max_rounds) * (n_rows / n.max(1) as u64);
+        for _ in 0..max_rounds {
             let (mut highest, mut lowest) = (f64::NEG_INFINITY, f64::INFINITY);
             active[..n_active].shuffle(&mut random);
             let mut at = 0;
@@ -220,8 +225,8 @@ impl<'a> Solver<'a> {
                     ..
                 } = self.examples[i];
                 let gradient = sign * self.margin(row) - 1.0 + diagonal * alpha;
-                // At the bound only what leads away from it counts; what is far from
-                // leaving it is left out.
+                // At the bound, only a gradient that leads away from it counts. Shrinking drops
+                // variables that are far from leaving the bound.
                 if alpha == 0.0 && gradient > highest_before {
                     n_active -= 1;
                     active.swap(at, n_active);
@@ -245,7 +250,7 @@ impl<'a> Solver<'a> {
                 if n_active == n {
                     break;
                 }
-                // Solved without those left out: look at all again.
+                // The active examples are solved: check those that shrinking dropped.
                 n_active = n;
                 highest_before = f64::INFINITY;
                 continue;
@@ -277,7 +282,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// The solution without weights below `threshold`.
+    /// Returns the solution without weights below `threshold`.
     pub fn scorer(&mut self, threshold: f64) -> Scorer {
         let mut weights = Vec::new();
         self.take_weights(|column, weight| weights.push((column, weight)));
@@ -294,14 +299,14 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Makes the problem an empty one.
+    /// Removes the current problem.
     fn clear(&mut self) {
         self.take_weights(|_, _| {});
         self.bias = 0.0;
         self.examples.clear();
     }
 
-    /// Calls `visit` with the weights that are not 0, in any order, and makes them 0.
+    /// Sets all weights to 0 and calls `visit` with those that were not, in any order.
     fn take_weights(&mut self, mut visit: impl FnMut(u32, f64)) {
         for example in &self.examples {
             let (columns, _) = self.rows.features(example.row);

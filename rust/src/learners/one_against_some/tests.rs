@@ -1,4 +1,4 @@
-//! Scorers against definitions, and LdSM's models with them.
+//! Scorers, compared with their definitions.
 
 mod calibration;
 mod negatives;
@@ -18,11 +18,11 @@ use crate::learners::ldsm::tests::packed::packed;
 use crate::learners::ldsm::tests::{data, fixed, is_near, N_CLASSES, WIDTH};
 
 const EXACT: Accuracy = Accuracy {
-    most_rounds: 10_000,
+    max_rounds: 10_000,
     tolerance: 1e-9,
 };
 
-/// 1 / the length of each row but for its constant.
+/// Returns 1 / the length of each row without its constant.
 fn inverse_lengths(examples: &Examples) -> Vec<f32> {
     let length = |i| {
         let (columns, values) = examples.row(i);
@@ -37,7 +37,7 @@ fn inverse_lengths(examples: &Examples) -> Vec<f32> {
     (0..examples.len() as u32).map(length).collect()
 }
 
-/// Row `i` as scorers see it: of length 1, the constant last.
+/// Returns row `i` scaled to length 1, with the constant last.
 fn full(examples: &Examples, i: u32) -> Vec<f64> {
     let (columns, values) = examples.row(i);
     let scale = f64::from(inverse_lengths(examples)[i as usize]);
@@ -71,8 +71,8 @@ fn problem<'a>(positives: &'a [u32], negatives: &'a [&'a [u32]]) -> Problem<'a> 
     }
 }
 
-/// Even rows against odd ones, but every seventh is in neither.
-fn parted(examples: &Examples) -> (Vec<u32>, Vec<u32>) {
+/// Returns even rows and odd rows, without every seventh row.
+fn split_rows(examples: &Examples) -> (Vec<u32>, Vec<u32>) {
     let rows = (0..examples.len() as u32).filter(|i| i % 7 != 3);
     rows.partition(|i| i % 2 == 0)
 }

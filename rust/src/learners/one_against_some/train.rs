@@ -1,17 +1,16 @@
-//! From candidates to scorers.
+//! Training of scorers, round by round.
 //!
 //! ```text
 //! sample with each power of inverse document frequencies -> solve -> mine -> solve -> mine
 //!   -> sample with each cost -> solve -> join, calibration
 //! ```
 
-use super::candidates::{Candidates, FitSample};
-use super::join::{fit, Calibration, FitRow};
-use super::margins::{MarginMemory, RowMargins};
-use super::negatives::{first_negatives, mined_negatives, Negatives};
+use super::fit::{fit_calibration, fit_join, FitRow, FitSample};
+use super::negatives::{first_negatives, Candidates, Negatives};
+use super::rank::OneAgainstSome;
 use super::rows::{DistinctRows, ScorerRows};
 use super::svm::{Accuracy, Problem, Scorer, Solver};
-use super::weights::OneAgainstSome;
+use super::weights::{LabelWeights, RowMargins};
 use crate::control::Control;
 use crate::data::{Examples, Ragged};
 use crate::error::Result;
@@ -19,92 +18,84 @@ use crate::learners::mix;
 use crate::metrics::propensities;
 use crate::threads::map_with_worker;
 
-/// Powers that are compared: long texts gain much by 1, short ones lose.
+/// Powers of inverse document frequencies that are compared: long texts gain much by 1, short ones
+/// lose.
 const POWERS: [f64; 2] = [0.0, 1.0];
-/// By what factor 1 must rank held-out rows better than 0: the first round, in which they are
-/// compared, flatters 1, since its few negatives leave frequent features too much weight, and a
-/// sample of the labels does so as well. With mined negatives gains of some per cent turn into
-/// losses.
+/// Factor by which power 1 must rank held-out rows better than power 0. The comparison favors 1,
+/// because the few negatives of the first round leave frequent features too much weight, and so
+/// does a sample of the labels. With mined negatives, gains of a few percent turn into losses.
 const CLEAR_GAIN: f64 = 1.1;
-/// What the cost may become where it is not given: few features and noisy labels want less. They are
-/// compared in the last round, by scorers as they will be used.
+/// Costs that are compared in the last round unless one is given: few features and noisy labels
+/// need a lower cost.
 const COSTS: [f64; 2] = [1.0, 0.25];
-/// By what factor 1/4 must rank held-out rows better than 1. These rows have few trees that do not
-/// know them, so better scorers count for more there than they will with all trees.
+/// Factor by which cost 1/4 must rank held-out rows better than cost 1. Few trees have not learned
+/// these rows, so better scorers gain more here than together with all trees.
 const CLEAR_GAIN_OF_COST: f64 = 1.04;
-/// How often negatives are mined.
+/// Number of times that negatives are mined.
 const N_MINING: usize = 2;
+/// Number of times that progress counts each label.
+pub const N_ROUNDS: usize = 1 + N_MINING;
 
-/// Labels that are compared on at least, about, where there are so many.
-const LEAST_SAMPLED: usize = 256;
-/// At least one label in so many is taken to compare powers, and costs: the sample is a smaller
-/// problem of the same kind.
-pub(super) const MOST_STEP: usize = 4;
-const MOST_STEP_OF_COST: usize = 16;
+/// Least number of labels to compare on, approximately, if there are so many.
+const MIN_SAMPLED: usize = 256;
+/// At least one label in this many is sampled to compare powers, and to compare costs: the sample
+/// is a smaller problem of the same kind.
+pub(super) const MAX_STEP: usize = 4;
+const MAX_STEP_OF_COST: usize = 16;
 
-/// Stopping tolerance of the last solutions, liblinear's usual 0.1: weights hardly change below it.
+/// Accuracy of the last solutions, liblinear's usual 0.1: weights hardly change below it.
 const ACCURACY: Accuracy = Accuracy {
-    most_rounds: 20,
+    max_rounds: 20,
     tolerance: 0.1,
 };
-/// Accuracy of solutions that are gone on from: negatives are mined with them, which hardly depend
-/// on the last digits.
+/// Accuracy of solutions that the next round continues: mined negatives hardly depend on more.
 const FIRST_ACCURACY: Accuracy = Accuracy {
-    most_rounds: 5,
+    max_rounds: 5,
     ..ACCURACY
 };
-/// The usual propensity model of the field's benchmarks.
+/// The usual propensity model of benchmarks in the field.
 const PROPENSITY_A: f64 = 0.55;
 const PROPENSITY_B: f64 = 1.5;
 
-/// How scorers are trained.
+/// Parameters of the scorers' training.
 #[derive(Debug, Clone, Copy)]
 pub struct ScorerParams {
-    /// Negatives of a row, of each kind and round, at most.
+    /// Largest number of negatives of a row, of each kind and round.
     pub n_negatives: usize,
     /// Positives weigh (inverse propensity of the label)^`tail_weight`, 1 on average.
     pub tail_weight: f64,
-    /// C: what losses weigh against |w|^2 / 2. None: fitted.
+    /// C, the weight of losses against |w|^2 / 2; None: fitted.
     pub cost: Option<f64>,
     /// Smaller weights are dropped.
     pub weight_threshold: f64,
     pub seed: u64,
 }
 
-/// How often progress counts each label.
-pub const N_ROUNDS: usize = 1 + N_MINING;
-
-/// A label's solution.
-#[derive(Debug, Clone, Default)]
+/// The solution of a label's problem.
+#[derive(Debug, Default)]
 struct Solution {
     scorer: Scorer,
-    /// The dual variables, where another round begins with them.
+    /// The dual variables, if another round continues them.
     duals: Vec<f32>,
-    /// Rows that the join is fitted on, and their margins by a scorer trained without them, where
-    /// they are needed.
+    /// The rows of the fit and their margins by a scorer trained without them, if needed.
     held_out: Vec<(u32, f32)>,
 }
 
-/// The solutions by label; none of labels without examples, or outside a sample.
+/// Solutions by label; None for labels without examples and labels outside a sample.
 type Solutions = Vec<Option<Solution>>;
 
-fn scorers(solutions: &Solutions) -> impl Iterator<Item = Option<&Scorer>> + Clone {
-    let solutions = solutions.iter().map(Option::as_ref);
-    solutions.map(|solution| Some(&solution?.scorer))
-}
-
-/// How problems are solved.
+/// Settings of one round.
 #[derive(Debug, Clone, Copy)]
 struct Round {
-    /// Of inverse document frequencies, which scale the rows.
+    /// Power of the inverse document frequencies that scale the rows.
     power: f64,
     cost: f64,
-    /// Whether they are solved to the end; the dual variables are kept of the others.
+    /// Set in the last round, whose solutions are final; others keep their dual variables.
     is_last: bool,
 }
 
-/// Trains the scorers of `examples` from `candidates`. `is_parallel` is what
-/// [`with_threads`](crate::threads::with_threads) says; threads do not change the model.
+/// Trains the scorers of `examples` from `candidates`. `is_parallel` is as in
+/// [`map_with_worker`]; the number of threads does not change the model.
 pub fn train(
     examples: &Examples,
     candidates: Candidates,
@@ -137,21 +128,21 @@ pub fn train(
     trainer.train()
 }
 
-/// Trains scorers, round by round.
+/// State of the training between rounds.
 struct Trainer<'a> {
     params: ScorerParams,
     examples: &'a Examples,
     /// The rows of each label.
     positives: Ragged<u32>,
-    /// What the loss of a positive weighs, by label.
+    /// The weight of a positive's loss, by label.
     positive_weights: Vec<f64>,
     fit_sample: FitSample,
-    /// Rows of the fit apart: these are left out.
+    /// Rows of the fit equal no other rows, because solutions for the fit leave them out.
     distinct: DistinctRows,
     /// [`Candidates::scored`].
     scored: Ragged<(u32, f32)>,
     negatives: Negatives,
-    /// Dual variables of the round before, by label.
+    /// Dual variables of the previous round, by label.
     duals: Vec<Vec<f32>>,
     is_parallel: bool,
     control: &'a Control,
@@ -169,76 +160,81 @@ impl Trainer<'_> {
         let rows = ScorerRows::new(self.examples, round.power);
         for _ in 0..N_MINING {
             let mut solved = self.solve(&rows, round, known)?;
-            let duals = |found: &mut Option<Solution>| {
-                let found = found.as_mut();
-                found.map_or_else(Vec::new, |found| std::mem::take(&mut found.duals))
+            let duals = |solution: &mut Option<Solution>| {
+                let duals = solution.as_mut().map(|solution| &mut solution.duals);
+                duals.map(std::mem::take).unwrap_or_default()
             };
             self.duals = solved.iter_mut().map(duals).collect();
-            let model = self.model(&rows, &mut solved)?;
+            let weights = self.weights(&rows, &solved)?;
             known = Vec::new();
             drop(solved);
-            self.mine(&model)?;
+            self.mine(&weights)?;
         }
         round.is_last = true;
         if self.params.cost.is_none() {
             let costs = COSTS.map(|cost| Round { cost, ..round });
             (round, known) = self.choose(costs, CLEAR_GAIN_OF_COST)?;
         }
-        let mut solved = self.solve(&rows, round, known)?;
-        let mut model = self.model(&rows, &mut solved)?;
-        let fit_rows = self.fit_rows(&model, &solved, &self.scored);
-        model.join = fit(&fit_rows).join;
-        model.calibration = Calibration::fit(&fit_rows, model.join, self.examples.n_labels);
-        (model.idf_power, model.cost) = (round.power, round.cost);
-        Ok(model)
+        let solved = self.solve(&rows, round, known)?;
+        let weights = self.weights(&rows, &solved)?;
+        let fit_rows = self.fit_rows(&weights, &solved, &self.scored);
+        let (join, _) = fit_join(&fit_rows);
+        Ok(OneAgainstSome {
+            weights,
+            join,
+            calibration: fit_calibration(&fit_rows, join, self.examples.n_labels),
+            idf_power: round.power,
+            cost: round.cost,
+        })
     }
 
-    /// The second of two rounds if a sample of its scorers ranks the rows of the fit better by the
-    /// factor `clear`, else the first; and the sample's solutions.
-    fn choose(&self, rounds: [Round; 2], clear: f64) -> Result<(Round, Solutions)> {
+    /// Returns the second of two rounds if its scorers rank the rows of the fit better by the
+    /// factor `clear_gain`, else the first, and its solutions. Both are tried on a sample of the
+    /// labels.
+    fn choose(&self, rounds: [Round; 2], clear_gain: f64) -> Result<(Round, Solutions)> {
         let [first, second] = rounds;
         let (solved, gain) = self.solve_sample(first)?;
         let (other, other_gain) = self.solve_sample(second)?;
-        Ok(if other_gain > clear * gain {
+        Ok(if other_gain > clear_gain * gain {
             (second, other)
         } else {
             (first, solved)
         })
     }
 
-    /// The solutions of a sample of the labels' problems, and what their scorers are worth on the
-    /// rows of the fit.
+    /// Solves the problems of a sample of the labels. Returns the solutions and the gain of their
+    /// scorers on the rows of the fit.
     fn solve_sample(&self, round: Round) -> Result<(Solutions, f64)> {
         let rows = ScorerRows::new(self.examples, round.power);
-        let most_step = if round.is_last {
-            MOST_STEP_OF_COST
+        let (n_labels, seed) = (self.examples.n_labels, self.params.seed);
+        let max_step = if round.is_last {
+            MAX_STEP_OF_COST
         } else {
-            MOST_STEP
+            MAX_STEP
         };
-        let sample = LabelSample::new(self.params.seed, self.examples.n_labels, most_step);
+        let is_sampled = |label| is_sampled(label, n_labels, max_step, seed);
         let solved = self.map_labels(&rows, |solver, label| {
             self.control.check()?;
-            let is_sampled = sample.contains(label) && !self.positives.get(label).is_empty();
-            Ok(is_sampled.then(|| self.solve_one(solver, round, label, true)))
+            let is_solved = is_sampled(label) && !self.positives.get(label).is_empty();
+            Ok(is_solved.then(|| self.solve_label(solver, round, label, true)))
         })?;
         let mut scored = Ragged::default();
         for i in 0..self.scored.len() {
             let labels = self.scored.get(i).iter().copied();
-            scored.push(labels.filter(|&(label, _)| sample.contains(label as usize)));
+            scored.push(labels.filter(|&(label, _)| is_sampled(label as usize)));
         }
-        let mut unscaled = solved.clone();
-        let model = self.model(&rows, &mut unscaled)?;
-        let fit_rows = self.fit_rows(&model, &unscaled, &scored);
-        Ok((solved, fit(&fit_rows).gain))
+        let weights = self.weights(&rows, &solved)?;
+        let (_, gain) = fit_join(&self.fit_rows(&weights, &solved, &scored));
+        Ok((solved, gain))
     }
 
-    /// The solutions of all problems, of which some are `known`.
+    /// Solves the problems of all labels, except those whose solution is `known`.
     fn solve(&self, rows: &ScorerRows<'_>, round: Round, known: Solutions) -> Result<Solutions> {
         let mut solved = self.map_labels(rows, |solver, label| {
             self.control.tick(1)?;
             let is_known = known.get(label).is_some_and(Option::is_some);
-            let is_new = !is_known && !self.positives.get(label).is_empty();
-            Ok(is_new.then(|| self.solve_one(solver, round, label, round.is_last)))
+            let is_solved = !is_known && !self.positives.get(label).is_empty();
+            Ok(is_solved.then(|| self.solve_label(solver, round, label, round.is_last)))
         })?;
         for (solution, known) in solved.iter_mut().zip(known) {
             *solution = known.or_else(|| solution.take());
@@ -246,7 +242,7 @@ impl Trainer<'_> {
         Ok(solved)
     }
 
-    /// What `solve` makes of each label, in their order.
+    /// Returns the result of `solve` for each label.
     fn map_labels(
         &self,
         rows: &ScorerRows<'_>,
@@ -257,7 +253,7 @@ impl Trainer<'_> {
         map_with_worker(self.is_parallel, labels, new_solver, solve)
     }
 
-    fn solve_one(
+    fn solve_label(
         &self,
         solver: &mut Solver<'_>,
         round: Round,
@@ -293,44 +289,43 @@ impl Trainer<'_> {
         solution
     }
 
-    /// Adds the labels that the scorers of `model` wrongly take rows to have to the negatives.
-    fn mine(&mut self, model: &OneAgainstSome) -> Result<()> {
-        let one = |memory: &mut MarginMemory, row: usize| {
+    /// Adds the labels of large margins that rows do not have to the negatives.
+    fn mine(&mut self, weights: &LabelWeights) -> Result<()> {
+        let mine_row = |margins: &mut RowMargins, row: usize| {
             if row.is_multiple_of(1 << 12) {
                 self.control.check()?;
             }
             let (row, n) = (row as u32, self.params.n_negatives);
-            let mut margins = RowMargins::new(model, memory);
             let is_known = |label| self.negatives.contains(row, label);
-            Ok(mined_negatives(
-                &mut margins,
-                self.examples,
-                row,
-                n,
-                is_known,
-            ))
+            Ok(margins.mine(weights, self.examples, row, n, is_known))
         };
         let n_rows = (self.examples.len(), 256);
-        let mined = map_with_worker(self.is_parallel, n_rows, MarginMemory::default, one)?;
+        let mined = map_with_worker(self.is_parallel, n_rows, RowMargins::default, mine_row)?;
         let mut lists = Ragged::with_capacity(mined.len(), mined.iter().map(Vec::len).sum());
         mined.into_iter().for_each(|labels| lists.push(labels));
         self.negatives.push(lists, self.examples.n_labels);
         Ok(())
     }
 
-    /// The model of the scorers, without join and calibration; their weights become those for rows
-    /// of length 1.
-    fn model(&self, rows: &ScorerRows<'_>, solved: &mut Solutions) -> Result<OneAgainstSome> {
-        for solution in solved.iter_mut().flatten() {
-            rows.unscale(&mut solution.scorer.weights);
-        }
-        OneAgainstSome::new(scorers(solved), self.examples)
+    /// Stores the weights of the solutions, as weights for rows of length 1.
+    fn weights(&self, rows: &ScorerRows<'_>, solved: &Solutions) -> Result<LabelWeights> {
+        let unscaled = |solution: &Option<Solution>| {
+            let Scorer { bias, weights } = &solution.as_ref()?.scorer;
+            let weights = weights
+                .iter()
+                .map(|&(column, w)| (column, w * rows.scale(column)));
+            Some(Scorer {
+                bias: *bias,
+                weights: weights.collect(),
+            })
+        };
+        LabelWeights::new(solved.iter().map(unscaled), self.examples)
     }
 
-    /// The rows to fit join and calibration on.
+    /// Returns the rows to fit join and calibration on.
     fn fit_rows(
         &self,
-        model: &OneAgainstSome,
+        weights: &LabelWeights,
         solved: &Solutions,
         scored: &Ragged<(u32, f32)>,
     ) -> Vec<FitRow> {
@@ -338,32 +333,18 @@ impl Trainer<'_> {
             Some(solution) => &solution.held_out[..],
             None => &[],
         });
-        self.fit_sample.read(model, self.examples, scored, held_out)
+        self.fit_sample
+            .read(weights, self.examples, scored, held_out)
     }
 }
 
-/// A sample of the labels: one in so many, by their hash.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct LabelSample {
-    step: u64,
-    seed: u64,
+/// Returns whether a label belongs to the sample, which has at least one label in `max_step`.
+pub(super) fn is_sampled(label: usize, n_labels: usize, max_step: usize, seed: u64) -> bool {
+    let step = (n_labels / MIN_SAMPLED).clamp(1, max_step) as u64;
+    mix(label as u64 ^ seed.rotate_left(7)).is_multiple_of(step)
 }
 
-impl LabelSample {
-    /// At least one label in `most_step`.
-    pub fn new(seed: u64, n_labels: usize, most_step: usize) -> Self {
-        Self {
-            step: (n_labels / LEAST_SAMPLED).clamp(1, most_step) as u64,
-            seed: seed.rotate_left(7),
-        }
-    }
-
-    pub fn contains(self, label: usize) -> bool {
-        mix(label as u64 ^ self.seed).is_multiple_of(self.step)
-    }
-}
-
-/// (inverse propensity of a label)^`tail_weight`, divided by their mean over all positives.
+/// Returns (inverse propensity of a label)^`tail_weight`, divided by the mean over all positives.
 pub(super) fn positive_weights(
     positives: &Ragged<u32>,
     n_rows: usize,

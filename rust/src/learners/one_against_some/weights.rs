@@ -1,164 +1,95 @@
-//! A trained model: the labels' weights, how it is joined to another, and which weights find labels
-//! that the other does not name.
+//! The weights of all labels' scorers, and the margins of a row by them.
+//!
+//! Margins come from an inverted index, in time proportional to the weights of all labels for the
+//! row's features. If these are too many, the index has the largest weights only: it finds labels,
+//! and the margin of a label is computed from all of its weights when it is needed.
 
 use std::sync::OnceLock;
 
-use super::join::{Calibration, Join};
+use super::rows::inverse_length;
 use super::svm::Scorer;
-use crate::data::{Examples, PackedList, PackedLists, Precision, Ragged};
+use crate::data::{Examples, PackedList, PackedLists, Precision, Ragged, SpreadRow};
 use crate::error::Result;
-use crate::file::{Bundle, Flat, Persist};
-use crate::persist;
+use crate::file::Flat;
 use crate::simd::axpy;
 
-/// What the margins of all labels of a training row may cost, in additions of single weights, for
-/// the index to have all weights: so many take about as long as scoring single candidates does.
+/// The index has all weights if the margins of a training row cost at most this many additions of
+/// single weights: about as many take as long as scoring candidates one by one.
 const MAX_ADDITIONS: f64 = 32_768.0;
-/// Weights that a training row meets, those of all labels for its features, where it is more: then
-/// the index has the largest alone, as time and memory must not grow with the number of labels.
-/// They find the labels of a row as well as all weights do, since those that speak for a label are
-/// few.
+/// Weights that a training row meets in an index of the largest weights, so that time and memory do
+/// not grow with the number of labels. They find the labels of a row as well as all weights do,
+/// because few weights speak for a label.
 const INDEX_WEIGHTS_PER_ROW: f64 = 2048.0;
 
-/// The sparse scorers of all labels.
+/// Weights and biases of all labels, and their index.
 #[derive(Debug, Clone, Default)]
-pub struct OneAgainstSome {
-    /// By label, in 16 bits.
-    weights: PackedLists,
-    /// Weight of the constant by label; minus infinity for a label without examples.
-    biases: Flat<f32>,
-    /// Weights of the index are at least this; none: it has all of them.
-    pub(super) index_threshold: Option<f32>,
-    pub join: Join,
-    /// How joined scores become probabilities.
-    pub calibration: Calibration,
-    /// The power of inverse document frequencies that scaled the features in training; the weights
-    /// have the scales in them.
-    pub idf_power: f64,
-    /// C of the problems that the scorers solve.
-    pub cost: f64,
-    /// Features, the constant left out.
-    n_features: usize,
-    /// Made when it is first needed.
+pub struct LabelWeights {
+    /// The weights by label, in 16 bits.
+    pub lists: PackedLists,
+    /// The weight of the constant by label; minus infinity for a label without examples.
+    pub biases: Flat<f32>,
+    /// The least weight in the index; None if it has all of them.
+    pub index_threshold: Option<f32>,
+    /// Number of columns without the constant.
+    pub n_features: usize,
+    /// Built by the first call that needs it.
     index: OnceLock<FeatureIndex>,
 }
 
-persist!(OneAgainstSome {
-    Scores biases;
-    Meta index_threshold;
-    Meta join;
-    Meta calibration;
-    Meta idf_power;
-    Meta cost;
-});
-
-impl OneAgainstSome {
-    pub const KIND: &'static str = "one_against_some";
-
-    /// From the scorer of each label, trained on `examples`; those of labels without examples
-    /// are missing.
-    pub fn new<'a>(
-        scorers: impl Iterator<Item = Option<&'a Scorer>> + Clone,
-        examples: &Examples,
-    ) -> Result<Self> {
-        let bias = |scorer: Option<&Scorer>| scorer.map_or(f32::NEG_INFINITY, |s| s.bias);
+impl LabelWeights {
+    /// Stores the scorer of each label, trained on `examples`; labels without examples have none.
+    pub fn new(scorers: impl Iterator<Item = Option<Scorer>>, examples: &Examples) -> Result<Self> {
+        let none = Scorer {
+            bias: f32::NEG_INFINITY,
+            weights: Vec::new(),
+        };
+        let pack = |scorer: Option<Scorer>| {
+            let scorer = scorer.as_ref().unwrap_or(&none);
+            (packed(scorer), scorer.bias)
+        };
+        let (packed, biases): (Vec<PackedList>, Vec<f32>) = scorers.map(pack).unzip();
         let n_features = examples.width - 1;
-        let none = Scorer::default();
-        let packed = scorers
-            .clone()
-            .map(|scorer| packed(scorer.unwrap_or(&none)));
-        let packed: Vec<PackedList> = packed.collect();
-        let weights = PackedLists::new(&packed, 1, n_features)?;
+        let lists = PackedLists::new(&packed, 1, n_features)?;
         Ok(Self {
-            index_threshold: index_threshold(&weights, packed.len(), examples),
-            weights,
-            biases: scorers.map(bias).collect(),
+            index_threshold: index_threshold(&lists, packed.len(), examples),
+            lists,
+            biases: biases.into(),
             n_features,
-            ..Self::default()
+            index: OnceLock::new(),
         })
     }
 
-    pub fn weights(&self) -> &PackedLists {
-        &self.weights
-    }
-
-    pub fn biases(&self) -> &[f32] {
-        &self.biases
-    }
-
-    /// Whether the index has all weights.
+    /// Returns whether the index has all weights.
     pub fn is_index_complete(&self) -> bool {
         self.index_threshold.is_none()
     }
 
-    pub fn n_features(&self) -> usize {
-        self.n_features
-    }
-
-    /// The weights, or the largest, by feature. They are brought into that order by the first
-    /// call, in time proportional to their number.
+    /// Returns the index, which the first call builds in time proportional to its weights.
     pub fn index(&self) -> &FeatureIndex {
-        let (n_labels, threshold) = (self.biases.len(), self.index_threshold);
-        let new = || FeatureIndex::new(&self.weights, n_labels, self.n_features, threshold);
-        self.index.get_or_init(new)
+        self.index.get_or_init(|| FeatureIndex::new(self))
     }
 
-    /// Weights for a feature, on average.
-    pub fn weights_each(&self) -> usize {
-        self.weights.n_entries() / self.n_features.max(1) + 1
-    }
-
-    pub fn to_bundle(&self) -> Bundle {
-        let mut bundle = Bundle::new(Self::KIND);
-        self.put(&mut bundle);
-        bundle.nest("weights", self.weights.to_bundle());
-        bundle
-    }
-
-    /// From a file, for rows of `width` columns, the constant among them.
-    pub fn take(bundle: &mut Bundle, n_classes: usize, width: usize) -> Result<Self> {
-        bundle.expect_kind(Self::KIND)?;
-        let mut scorers = Self {
-            n_features: width - 1,
-            weights: PackedLists::take(bundle, "weights", n_classes, 1, width - 1)?,
-            ..Self::default()
-        };
-        scorers.fill(bundle)?;
-        let is_number = |x: f64| x.is_finite() && x >= 0.0;
-        let is_join = |x: f32| is_number(x.into());
-        let is_sound = scorers.biases.len() == n_classes
-            && scorers.biases.iter().all(|&bias| bias < f32::INFINITY)
-            && scorers.index_threshold.is_none_or(f32::is_finite)
-            && is_join(scorers.join.floor)
-            && is_join(scorers.join.weight)
-            && is_number(scorers.idf_power)
-            && is_number(scorers.cost)
-            && scorers.calibration.is_sound();
-        if !is_sound {
-            return Err(bundle.damaged("the scorers are of another shape or out of range"));
-        }
-        Ok(scorers)
+    /// Returns the mean number of weights for a feature.
+    pub fn mean_per_feature(&self) -> usize {
+        self.lists.n_entries() / self.n_features.max(1) + 1
     }
 }
 
-/// A scorer's weights; those that round to 0 are left out.
+/// Packs a scorer's weights without those that round to 0.
 fn packed(scorer: &Scorer) -> PackedList {
-    let largest = scorer
-        .weights
-        .iter()
-        .fold(0.0f32, |most, (_, w)| most.max(w.abs()));
-    let least = 0.5 * largest / f32::from(i16::MAX);
+    let sizes = scorer.weights.iter().map(|(_, w)| w.abs());
+    let least = 0.5 * sizes.fold(0.0f32, f32::max) / f32::from(i16::MAX);
     let kept = scorer.weights.iter().filter(|(_, w)| w.abs() > least);
     let (ids, values) = kept.copied().unzip();
     PackedList::new(ids, values, 1, Precision::Bits16)
 }
 
-/// [`OneAgainstSome::index_threshold`] for rows like `examples`.
+/// Returns [`LabelWeights::index_threshold`] for rows like `examples`.
 fn index_threshold(weights: &PackedLists, n_labels: usize, examples: &Examples) -> Option<f32> {
-    /// The bits of a float above 0 grow with it; their upper half tells thresholds well enough.
+    /// The bits of a positive float grow with it; their upper half is exact enough for a threshold.
     const SHIFT: u32 = 16;
     let rows_with = examples.column_counts();
-    // The weights for each column, and how often the rows meet one above 0 of such bits.
+    // The weights for each column, and how often the rows meet a positive weight of such bits.
     let mut weights_for = vec![0usize; examples.width];
     let mut n_met = vec![0u64; 1 << (31 - SHIFT)];
     for label in 0..n_labels {
@@ -173,7 +104,7 @@ fn index_threshold(weights: &PackedLists, n_labels: usize, examples: &Examples) 
     let n_rows = examples.len() as f64;
     let cost = |(&rows, &n): (&u32, &usize)| f64::from(rows) * additions(n, n_labels);
     let total: f64 = rows_with.iter().zip(&weights_for).map(cost).sum();
-    // All labels are also looked at.
+    // A prediction also looks at all labels.
     if total <= (MAX_ADDITIONS - additions(n_labels, n_labels)) * n_rows {
         return None;
     }
@@ -185,22 +116,22 @@ fn index_threshold(weights: &PackedLists, n_labels: usize, examples: &Examples) 
     Some(f32::from_bits((bits as u32) << SHIFT))
 }
 
-/// Labels that are marked together as met.
+/// Number of labels that share a mark in [`RowMargins`].
 pub const LABELS_PER_BLOCK: usize = 64;
-/// A feature for which one label in so many has a weight has a weight for each label: adding
-/// zeros takes less time than skipping them. Its memory is at most four times that of a list.
+/// A feature with weights for more than one label in this many has a dense row: adding zeros takes
+/// less time than skipping them. A row takes at most four times the memory of a list.
 const MAX_LABELS_PER_DENSE_WEIGHT: usize = 8;
-/// Stands for features that have a list.
+/// Stands for the row of features that have a list.
 const LISTED: u32 = u32::MAX;
 
-/// Whether a feature with `n` weights has a row in place of a list.
+/// Returns whether a feature with `n` weights has a row instead of a list.
 fn is_dense(n: usize, n_labels: usize) -> bool {
     n * MAX_LABELS_PER_DENSE_WEIGHT > n_labels
 }
 
-/// What a feature with `n` weights costs a row, in additions to the sums of single labels; sums of
-/// labels side by side take a part of the time.
-pub fn additions(n: usize, n_labels: usize) -> f64 {
+/// Returns the cost of a feature with `n` weights, in additions to single labels; adding a row is
+/// faster per label.
+fn additions(n: usize, n_labels: usize) -> f64 {
     const SIDE_BY_SIDE: f64 = 8.0;
     if is_dense(n, n_labels) {
         n_labels as f64 / SIDE_BY_SIDE
@@ -215,27 +146,23 @@ pub struct FeatureIndex {
     n_labels: usize,
     /// Labels, increasing, and weights of each feature.
     lists: Ragged<(u32, f32)>,
-    /// Which of `rows` a feature has in place of a list.
+    /// The place in `rows` of a feature that has a row instead of a list.
     row_of: Vec<u32>,
-    /// A weight for each label, end to end.
+    /// Rows with a weight for each label, end to end.
     rows: Vec<f32>,
 }
 
 impl FeatureIndex {
-    /// The index of the `weights` of `n_labels` labels for `width` features, or of those of at least
-    /// `threshold`, which are all in lists. Takes time and memory proportional to both.
-    pub fn new(
-        weights: &PackedLists,
-        n_labels: usize,
-        width: usize,
-        threshold: Option<f32>,
-    ) -> Self {
+    /// Builds the index. One that is not complete has lists only.
+    fn new(weights: &LabelWeights) -> Self {
+        let (n_labels, width) = (weights.biases.len(), weights.n_features);
+        let (lists, threshold) = (&weights.lists, weights.index_threshold);
         let is_kept = |weight| threshold.is_none_or(|least| weight >= least);
         let (mut row_of, mut n_rows) = (vec![LISTED; width], 0);
         if threshold.is_none() {
             let mut n_weights = vec![0usize; width];
             for label in 0..n_labels {
-                weights.for_each::<1>(label, |column, _| n_weights[column as usize] += 1);
+                lists.for_each::<1>(label, |column, _| n_weights[column as usize] += 1);
             }
             for (row, &n) in row_of.iter_mut().zip(&n_weights) {
                 if is_dense(n, n_labels) {
@@ -248,7 +175,7 @@ impl FeatureIndex {
         let (mut by_label, mut list) = (Ragged::with_capacity(n_labels, 0), Vec::new());
         for label in 0..n_labels {
             list.clear();
-            weights.for_each(label, |column, [weight]| match row_of[column as usize] {
+            lists.for_each(label, |column, [weight]| match row_of[column as usize] {
                 LISTED if is_kept(weight) => list.push((column, weight)),
                 LISTED => {}
                 row => rows[row as usize * n_labels + label] = weight,
@@ -266,7 +193,7 @@ impl FeatureIndex {
     /// Adds the weights for feature `column`, times `x`, to the labels' `sums`, and marks their
     /// blocks in `is_met`.
     #[inline]
-    pub fn add(&self, column: u32, x: f32, sums: &mut [f32], is_met: &mut [bool]) {
+    fn add(&self, column: u32, x: f32, sums: &mut [f32], is_met: &mut [bool]) {
         let column = column as usize;
         if self.row_of[column] != LISTED {
             let from = self.row_of[column] as usize * self.n_labels;
@@ -280,10 +207,120 @@ impl FeatureIndex {
         }
     }
 
-    /// The labels that have a weight for feature `column`, increasing, and the weights; nothing
-    /// if it has a weight for each label.
+    /// Returns the labels, increasing, that have a weight for feature `column`, and the weights;
+    /// nothing for a feature with a row.
     #[inline]
     pub fn list(&self, column: usize) -> &[(u32, f32)] {
         self.lists.get(column)
+    }
+}
+
+/// Margins of one row after the other, all by the same weights. The arrays are as long as there are
+/// labels, so it is kept between uses.
+#[derive(Debug, Default)]
+pub struct RowMargins {
+    /// Products of the row with the weights of the index, by label.
+    pub products: Vec<f32>,
+    /// Marks of the blocks in which a label may have a product other than 0, if the index is
+    /// complete.
+    is_met: Vec<bool>,
+    /// The labels that have a product, if it is not.
+    touched: Vec<u32>,
+    row: SpreadRow,
+    /// The row's values, scaled to length 1.
+    values: Vec<f32>,
+}
+
+impl RowMargins {
+    /// Makes a row, whose constant comes last, the current one. Takes time proportional to the
+    /// weights of the index for its features.
+    pub fn read(&mut self, weights: &LabelWeights, row: (&[u32], &[f32])) {
+        let n_labels = weights.biases.len();
+        let (index, inverse_length) = (weights.index(), inverse_length(row));
+        let n = row.0.len() - 1;
+        let (columns, values) = (&row.0[..n], &row.1[..n]);
+        let products = &mut self.products;
+        products.resize(n_labels, 0.0);
+        if weights.is_index_complete() {
+            let is_met = &mut self.is_met;
+            is_met.resize(n_labels.div_ceil(LABELS_PER_BLOCK), false);
+            for (products, is_met) in products.chunks_mut(LABELS_PER_BLOCK).zip(&mut *is_met) {
+                if std::mem::take(is_met) {
+                    products.fill(0.0);
+                }
+            }
+            for (&column, &x) in columns.iter().zip(values) {
+                index.add(column, x * inverse_length, products, is_met);
+            }
+            return;
+        }
+        for label in self.touched.drain(..) {
+            products[label as usize] = 0.0;
+        }
+        self.values.clear();
+        self.values
+            .extend(values.iter().map(|x| x * inverse_length));
+        self.row
+            .replace((columns, &self.values), weights.n_features);
+        for (&column, &x) in columns.iter().zip(&self.values) {
+            for &(label, weight) in index.list(column as usize) {
+                let product = &mut products[label as usize];
+                if *product == 0.0 {
+                    self.touched.push(label);
+                }
+                *product += x * weight;
+            }
+        }
+    }
+
+    /// Returns a label's margin. Without a complete index this takes time proportional to the
+    /// label's weights or to the row's values, whichever is less.
+    #[inline]
+    pub fn margin(&self, weights: &LabelWeights, label: u32) -> f32 {
+        if weights.is_index_complete() {
+            return self.index_margin(weights, label);
+        }
+        let (lists, i) = (&weights.lists, label as usize);
+        let mut product = 0.0;
+        if lists.is_scan_faster(i, self.values.len()) {
+            let spread = self.row.by_column();
+            lists.for_each(i, |column, [w]| product += w * spread[column as usize]);
+        } else {
+            let lookup = lists.lookup::<1>(i);
+            let terms = self.row.columns().iter().zip(&self.values);
+            product = terms.map(|(&column, x)| lookup.get(column)[0] * x).sum();
+        }
+        product + weights.biases[i]
+    }
+
+    /// Returns a label's margin by the weights of the index.
+    #[inline]
+    pub fn index_margin(&self, weights: &LabelWeights, label: u32) -> f32 {
+        self.products[label as usize] + weights.biases[label as usize]
+    }
+
+    /// Returns the numbers of the blocks that may have a product other than 0, if the index is
+    /// complete.
+    pub fn met_blocks(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.is_met.len()).filter(|&block| self.is_met[block])
+    }
+
+    /// Calls `visit` with the labels that the index finds for the row, and with their margins or,
+    /// if the index is not complete, their products with its weights.
+    pub fn for_each_found(&self, weights: &LabelWeights, mut visit: impl FnMut(u32, f32)) {
+        let products = &self.products[..];
+        if !weights.is_index_complete() {
+            let touched = self.touched.iter();
+            return touched.for_each(|&label| visit(label, products[label as usize]));
+        }
+        for block in self.met_blocks() {
+            let from = block * LABELS_PER_BLOCK;
+            let block = (from..).zip(&products[from..]).take(LABELS_PER_BLOCK);
+            for (label, &product) in block {
+                if product != 0.0 {
+                    visit(label as u32, product + weights.biases[label]);
+                }
+            }
+        }
     }
 }

@@ -1,13 +1,13 @@
-//! The search for the best directions against trying them all on the running means.
+//! The search for the best directions, compared with trying all of them on running means.
 
 use super::super::objective::ObjectiveSums;
 use super::*;
 
-/// The means of the paper, as its Algorithm 2 keeps them.
+/// The running means of the paper's Algorithm 2.
 #[derive(Debug, Clone)]
-struct Means {
+pub(super) struct Means {
     lambdas: Lambdas,
-    /// C.
+    /// C, the weight of the labels seen.
     seen: f64,
     /// P_j.
     reached: Vec<f64>,
@@ -16,7 +16,7 @@ struct Means {
 }
 
 impl Means {
-    fn new(lambdas: Lambdas, arity: usize, n_labels: usize) -> Self {
+    pub fn new(lambdas: Lambdas, arity: usize, n_labels: usize) -> Self {
         Self {
             lambdas,
             seen: 0.0,
@@ -25,8 +25,8 @@ impl Means {
         }
     }
 
-    /// An example of these labels has gone there.
-    fn add(&mut self, labels: &[u32], weight: f64, to: &[f64]) {
+    /// Adds an example of these labels that has gone to these children.
+    pub fn add(&mut self, labels: &[u32], weight: f64, to: &[f64]) {
         let n = weight * labels.len() as f64;
         self.seen += n;
         for (mean, x) in self.reached.iter_mut().zip(to) {
@@ -41,7 +41,7 @@ impl Means {
         }
     }
 
-    /// B, CI of these labels, MWP.
+    /// Returns B, CI of these labels, and MWP.
     fn parts(&self, labels: &[u32]) -> [f64; 3] {
         let apart = |means: &[f64]| {
             let pairs = (0..means.len()).flat_map(|l| (0..l).map(move |j| (j, l)));
@@ -55,12 +55,13 @@ impl Means {
         [apart(&self.reached), integrity.sum(), penalty]
     }
 
-    fn cost(&self, labels: &[u32]) -> f64 {
+    /// Returns the objective, whose class integrity is that of these labels.
+    pub fn cost(&self, labels: &[u32]) -> f64 {
         let [balance, integrity, penalty] = self.parts(labels);
         balance - self.lambdas.integrity * integrity + self.lambdas.penalty * penalty
     }
 
-    /// The objective if the example went to each set of children.
+    /// Returns the objective for each set of children that the example may go to.
     fn costs(&self, labels: &[u32], weight: f64) -> Vec<f64> {
         let arity = self.reached.len();
         let cost = |set: usize| {
@@ -73,7 +74,7 @@ impl Means {
     }
 }
 
-/// Label bits, weight, where the regressors say it goes.
+/// Bits of the labels, weight, and levels of the margins.
 type Example = (u8, u8, [u8; 8]);
 
 fn labels_of(bits: u8) -> Vec<u32> {
@@ -106,7 +107,7 @@ fn follow<const M: usize, const P: usize>(
                 "{set} {cost}, {best} {found}"
             );
         }
-        // Here and there a margin is cut.
+        // Some margins are clamped.
         let mut reached = [0.0f32; M];
         for (to, level) in reached.iter_mut().zip(levels) {
             *to = ((f32::from(level) - 4.0) / 11.7).clamp(0.0, 1.0);
@@ -134,7 +135,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
-    fn the_best_directions_are_those_of_the_running_means(
+    fn best_directions_are_those_of_the_running_means(
         integrity in 0.0f64..4.0, penalty in 0.0f64..4.0, examples in examples(),
     ) {
         let lambdas = Lambdas { integrity, penalty };
@@ -149,9 +150,9 @@ proptest! {
     }
 }
 
-/// Where integrity makes up for balance and ways cost nothing, all sets are equal.
+/// With these weights all sets of directions cost the same.
 #[test]
-fn everywhere_never_wins_a_tie() {
+fn the_set_of_all_directions_never_wins_a_tie() {
     fn all_equal<const M: usize, const P: usize>() {
         let sums = ObjectiveSums::<M, P>::new(
             Lambdas {
@@ -170,7 +171,7 @@ fn everywhere_never_wins_a_tie() {
                 draws.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 62 == 0
             }));
         }
-        // Each but the first and the last is asked about.
+        // The coin is tossed for each set but the first and the last.
         assert_eq!(draws, 200 * ((1 << M) - 3));
         assert!(won.len() > 1 || M == 2, "{won:?}");
         assert!(!won.contains(&((1 << M) - 1)));

@@ -1,11 +1,11 @@
-//! Trees that are grown apart, each sent as bytes, against a fit in one place.
+//! Trees that are grown one by one and sent as bytes, compared with a fit.
 
 use super::super::TrainingSet;
 use super::*;
 use crate::error::Result;
 use crate::file::Bundle;
 
-/// The model of `data`, whose trees of these `numbers` are grown one by one.
+/// Joins trees of these `numbers` that are grown one by one.
 fn joined(data: &Data, params: &Params, numbers: &[usize]) -> Result<Ldsm> {
     let control = control();
     let read = TrainingSet::read(params, &data.batch(), None, 1, &control)?;
@@ -19,13 +19,13 @@ fn joined(data: &Data, params: &Params, numbers: &[usize]) -> Result<Ldsm> {
 }
 
 #[test]
-fn trees_that_were_grown_apart_make_the_model_of_a_fit() {
+fn joined_trees_are_the_model_of_a_fit() {
     let data = fixed(120, false);
     let cases = [
-        sparse(),
+        with_scorers(),
         Params {
             cost: None,
-            ..sparse()
+            ..with_scorers()
         },
         Params {
             beta: 0.5,
@@ -40,10 +40,13 @@ fn trees_that_were_grown_apart_make_the_model_of_a_fit() {
 }
 
 #[test]
-fn what_is_missing_is_an_error() {
-    let (data, params) = (fixed(60, false), sparse());
+fn missing_parts_are_refused() {
+    let (data, params) = (fixed(60, false), with_scorers());
     let error = joined(&data, &params, &[0]).unwrap_err().to_string();
-    let wanted = format!("there are 1 trees of {}", params.n_estimators);
+    let wanted = format!(
+        "the parts must have {} trees together, got 1",
+        params.n_estimators
+    );
     assert_eq!(error, wanted);
     let training = TrainingSet::read(&params, &data.batch(), None, 1, &control()).unwrap();
     let mut bundle = training.to_bundle();

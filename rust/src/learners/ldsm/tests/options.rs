@@ -1,11 +1,11 @@
-//! Options, and examples that do not count.
+//! Options, and examples without weight or labels.
 
-use super::super::node_data::NodeExamples;
 use super::super::regressors::DenseRegressors;
+use super::super::train_node::NodeExamples;
 use super::*;
 
 #[test]
-fn a_fit_that_is_refused_changes_nothing() {
+fn a_refused_fit_changes_nothing() {
     let data = fixed(60, false);
     let mut ldsm = data.fit(&params());
     let before = format!("{ldsm:?}");
@@ -29,7 +29,7 @@ fn a_fit_that_is_refused_changes_nothing() {
     assert!(ldsm
         .predict_topk(&Query::new(&gaps, 1, &control()).with(&options), 1)
         .is_err());
-    // Trees that are to be added read the columns of those that are there.
+    // Added trees need the columns of the existing ones.
     ldsm.params.n_estimators = 3;
     let narrow = Rows::dense(Values::F32(&[1.0; 4]), 2, 2, false).unwrap();
     let targets = Targets::One(Labels::new(&[0, 1], N_CLASSES).unwrap());
@@ -39,9 +39,8 @@ fn a_fit_that_is_refused_changes_nothing() {
     assert_eq!(format!("{ldsm:?}"), before);
 }
 
-/// The constant 1 is no feature.
 #[test]
-fn dense_is_more_than_half() {
+fn the_constant_is_not_counted_as_filled() {
     let mut data = Data::empty(false);
     data.push(&[(0, 1.0), (3, 2.0)], &[1], 1.0);
     data.push(&[(1, 1.0)], &[2], 1.0);
@@ -53,9 +52,8 @@ fn dense_is_more_than_half() {
     ));
 }
 
-/// What the trees there are depend on stays as it is.
 #[test]
-fn parameters_of_trees_to_be_added() {
+fn parameters_that_trees_share_cannot_be_changed() {
     let mut ldsm = fixed(60, false).fit(&params());
     let json = |params: &Params| serde_json::to_string(params).unwrap();
     let refused: [fn(&mut Params); 7] = [
@@ -91,7 +89,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn what_does_not_count_is_not_there(
+    fn rows_without_weight_or_labels_are_ignored(
         data in data(50),
         scaling in prop::sample::select(vec![Scaling::None, Scaling::Row, Scaling::Standard]),
     ) {
@@ -100,10 +98,9 @@ proptest! {
         prop_assert_eq!(format!("{whole:?}"), format!("{kept:?}"));
     }
 
-    /// Whole weights are repetitions to all that only counts: histograms, centroids, what a
-    /// leaf that is not split predicts, and the moments of dense nodes.
+    /// This holds for histograms, centroids, predictions of a leaf, and the moments of dense nodes.
     #[test]
-    fn whole_weights_count_as_repetitions(examples in prop::collection::vec((0u32..9, 0u32..5000, 0u8..4), 1..30)) {
+    fn integer_weights_count_as_repetitions(examples in prop::collection::vec((0u32..9, 0u32..5000, 0u8..4), 1..30)) {
         let mut data = Data::new(&examples, true, true);
         data.weights.iter_mut().flatten().for_each(|weight| *weight *= 4.0);
         prop_assume!(!data.present().is_empty());

@@ -1,10 +1,10 @@
-//! Lists in little memory, against lists as they are.
+//! Packed lists, compared with plain ones.
 
 use super::*;
 use crate::data::{PackedList, PackedLists, Precision};
 use crate::file::{Bundle, Flat};
 
-/// Histograms as they are.
+/// Packs histograms without rounding.
 pub(in crate::learners) fn packed(lists: &[Vec<(u32, f32)>], end: usize) -> PackedLists {
     let list = |list: &Vec<(u32, f32)>| {
         let (ids, values) = list.iter().copied().unzip();
@@ -13,10 +13,10 @@ pub(in crate::learners) fn packed(lists: &[Vec<(u32, f32)>], end: usize) -> Pack
     PackedLists::new(&lists.iter().map(list).collect::<Vec<_>>(), 1, end).unwrap()
 }
 
-/// Ids and two values for each.
+/// Ids with two values each.
 type List = Vec<(u32, [f32; 2])>;
 
-/// Few ids near each other, or many far apart; values of two.
+/// Generates lists of ids that are near each other or far apart, and the end of the ids.
 fn lists() -> impl Strategy<Value = (usize, Vec<List>)> {
     prop::sample::select(vec![1usize, 9, 255, 256, 257, 70_000, 200_000]).prop_flat_map(|end| {
         let values = [-3.0f32..3.0, -0.1f32..0.1];
@@ -45,7 +45,7 @@ fn unpack(packed: &PackedLists, i: usize) -> List {
     list
 }
 
-/// In a bundle that holds lists named `lists`.
+/// Stores lists under the name `lists`.
 fn stored(packed: &PackedLists) -> Bundle {
     let mut bundle = Bundle::new("outer");
     bundle.nest("lists", packed.to_bundle());
@@ -53,9 +53,9 @@ fn stored(packed: &PackedLists) -> Bundle {
 }
 
 proptest! {
-    /// Exact values come back as they were, bytes within half a step of their list's largest.
+    /// Exact values are unchanged, and rounded ones change by at most half a step.
     #[test]
-    fn lists_come_back((end, lists) in lists(), precision in precisions()) {
+    fn packed_lists_keep_ids_and_values((end, lists) in lists(), precision in precisions()) {
         let packed = pack(&lists, end, precision);
         prop_assert_eq!(packed.n_entries(), lists.iter().map(Vec::len).sum::<usize>());
         for (i, list) in lists.iter().enumerate() {
@@ -73,7 +73,7 @@ proptest! {
                     prop_assert!((found[j] - wanted[j]).abs() <= bound);
                 }
             }
-                        let lookup = packed.lookup::<2>(i);
+            let lookup = packed.lookup::<2>(i);
             for id in 0..end.min(300) as u32 {
                 let wanted = found.iter().find(|&&(other, _)| other == id);
                 prop_assert_eq!(lookup.get(id), wanted.map_or([0.0; 2], |(_, x)| *x));
@@ -84,7 +84,7 @@ proptest! {
         }
         let again = PackedLists::take(&mut stored(&packed), "lists", lists.len(), 2, end).unwrap();
         prop_assert_eq!(&again, &packed);
-        // What is packed is what training routed by.
+        // Training routes by the same rounded values.
         let values: Vec<f32> = lists[0].iter().flat_map(|(_, x)| *x).collect();
         let values = PackedList::new(Vec::new(), values, 2, precision).values;
         for (at, (_, found)) in unpack(&packed, 0).into_iter().enumerate() {
@@ -93,7 +93,7 @@ proptest! {
     }
 }
 
-/// Short lists of few ids take a byte for an id, those of ids far apart two.
+/// Ids near each other take one byte, ids far apart take two.
 #[test]
 fn blocks_are_chosen_by_size() {
     let list = |step: u32| (0..50).map(|i| (i * step, [1.0, 0.5])).collect::<Vec<_>>();
@@ -105,7 +105,7 @@ fn blocks_are_chosen_by_size() {
 }
 
 #[test]
-fn values_without_a_scale() {
+fn values_without_a_scale_become_zero() {
     let values = PackedList::new(
         vec![1, 2],
         vec![0.0, 1e-45, -0.0, -1e-45],
@@ -121,7 +121,7 @@ fn values_without_a_scale() {
     }
 }
 
-/// An array, and what puts another in its place.
+/// The name of an array, and a function that replaces it.
 type Damage = (&'static str, fn(&mut Bundle));
 
 #[test]

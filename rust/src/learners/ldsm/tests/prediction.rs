@@ -1,4 +1,4 @@
-//! Labels and scores of rows, against their definitions.
+//! Labels and scores of rows, compared with their definitions.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::trees::nodes_of;
 use super::*;
 use crate::file::{Array, Bundle, Element};
 
-/// What the leaves of a row say: scores, and labels per example.
+/// Returns the scores of a row by its leaves, and the mean number of labels per example in them.
 pub(in crate::learners) fn by_trees(
     ldsm: &Ldsm,
     data: &Data,
@@ -34,7 +34,7 @@ pub(in crate::learners) fn by_trees(
     (scores, expected)
 }
 
-/// Row `i` over all columns but the constant.
+/// Returns row `i` over all columns without the constant.
 fn full(preparation: &Preparation, data: &Data, i: usize) -> Vec<f64> {
     let mut row = RowBuffer::default();
     preparation.read(&data.rows(), i, &mut row);
@@ -46,7 +46,7 @@ fn full(preparation: &Preparation, data: &Data, i: usize) -> Vec<f64> {
     full
 }
 
-/// All that have a score, by label.
+/// Returns the scores of each row by label.
 pub(in crate::learners) fn all(ldsm: &Ldsm, data: &Data) -> Vec<BTreeMap<u32, f32>> {
     let found = ldsm
         .select_labels(
@@ -75,7 +75,7 @@ fn rows_of(found: &SelectedLabels) -> Vec<BTreeMap<u32, f32>> {
         .collect()
 }
 
-/// Best first, equal ones by label.
+/// Sorts labels by score, equal scores by label.
 fn best(scores: &BTreeMap<u32, f32>) -> Vec<(u32, f32)> {
     let mut all: Vec<(u32, f32)> = scores
         .iter()
@@ -164,7 +164,7 @@ proptest! {
     }
 
     #[test]
-    fn wanted_labels_are_the_best_of_all(
+    fn selected_labels_are_the_best_of_all(
         params in models(), data in data(60), unseen in data(30), n in 0usize..12, k in 1usize..14, scorers in any_scorers(),
     ) {
         let params = Params { beta: 0.7, scorers, ..params };
@@ -186,27 +186,27 @@ proptest! {
         }
     }
 
-    /// With scorers scores are probabilities; without, shares of labels times labels per example
-    /// are.
+    /// Scores are probabilities with scorers; without, the probability is the share of labels times
+    /// the labels per example.
     #[test]
-    fn likely_labels_have_the_better_chance(params in models(), data in data(40), unseen in data(20), scorers in any_scorers()) {
+    fn likely_labels_have_a_probability_above_one_half(params in models(), data in data(40), unseen in data(20), scorers in any_scorers()) {
         let ldsm = data.fit(&Params { scorers, beta: 0.8, ..params });
         let found = rows_of(&ldsm.select_labels(&Query::new(&unseen.rows(), 1, &control()), LabelSelection::Likely(0)).unwrap());
         for (i, all) in all(&ldsm, &unseen).iter().enumerate() {
             let (shares, expected) = by_trees(&ldsm, &unseen, i);
             for (label, &score) in all {
                 let by_trees = shares.get(label).map_or(0.0, |share| share * expected);
-                let chance = if ldsm.scorers.is_some() { score.into() } else { by_trees };
-                if (chance - 0.5).abs() > 1e-5 || ldsm.scorers.is_some() {
-                    let wanted = (chance > 0.5).then_some(score);
-                    prop_assert_eq!(found[i].get(label).copied(), wanted, "{}", chance);
+                let probability = if ldsm.scorers.is_some() { score.into() } else { by_trees };
+                if (probability - 0.5).abs() > 1e-5 || ldsm.scorers.is_some() {
+                    let wanted = (probability > 0.5).then_some(score);
+                    prop_assert_eq!(found[i].get(label).copied(), wanted, "{}", probability);
                 }
             }
         }
     }
 
     #[test]
-    fn a_file_holds_it_all(params in models(), data in data(40), beta in 0.5f64..1.5, scorers in any_scorers()) {
+    fn a_file_keeps_the_model(params in models(), data in data(40), beta in 0.5f64..1.5, scorers in any_scorers()) {
         let ldsm = data.fit(&Params { scorers, beta: beta.min(1.0), ..params });
         let bytes = ldsm.to_bytes().unwrap();
         let again = Ldsm::from_bytes(&bytes).unwrap();
@@ -217,7 +217,7 @@ proptest! {
         prop_assert_eq!(top(&again), top(&ldsm));
     }
 
-    /// Alone or in a block, by one thread or three.
+    /// Rows are predicted alone or in a block, by one thread or three.
     #[test]
     fn a_prediction_depends_on_its_row_alone(params in models(), data in data(60), unseen in data(30), scorers in any_scorers()) {
         let ldsm = data.fit(&Params { scorers, beta: 0.9, ..params });
@@ -241,7 +241,7 @@ proptest! {
 
 pub(in crate::learners) type Change = fn(&mut Bundle);
 
-/// Changes a value of an array.
+/// Replaces a value of an array.
 pub(in crate::learners) fn change<E: Element>(bundle: &mut Bundle, name: &str, at: usize, value: E)
 where
     Array: From<Vec<E>>,
@@ -257,11 +257,11 @@ pub(in crate::learners) fn inside(bundle: &mut Bundle, name: &str, change: Chang
     bundle.nest(name, inner);
 }
 
-/// Files whose checksum holds, but not what they say.
+/// The files have valid checksums and invalid contents.
 #[test]
-fn made_up_files_are_refused() {
+fn invalid_files_are_refused() {
     let in_tree: [Change; 9] = [
-        // The root as a leaf, of a split that there is not, and below itself.
+        // The root becomes a leaf, a split that does not exist, and its own descendant.
         |tree| change(tree, "links", 0, 1u32 << 31),
         |tree| change(tree, "links", 0, 1000u32),
         |tree| change(tree, "links", 2, 0u32),
@@ -306,9 +306,9 @@ fn made_up_files_are_refused() {
     assert!(Ldsm::from_bundle(ldsm.to_bundle()).is_ok());
 }
 
-/// More rows than are scored or sent down together.
+/// There are more rows than fit in a block.
 #[test]
-fn blocks_fit_together() {
+fn blocks_are_joined() {
     let data = fixed(150, false);
     let ldsm = data.fit(&Params {
         scorers: Scorers::OneAgainstSome,
@@ -316,7 +316,7 @@ fn blocks_fit_together() {
         ..params()
     });
     let many = data.select((0..9000).map(|i| i * 7 % 150));
-    let of_each = all(&ldsm, &data);
+    let expected = all(&ldsm, &data);
     for n_threads in [1, 2] {
         let found = ldsm
             .select_labels(
@@ -325,14 +325,14 @@ fn blocks_fit_together() {
             )
             .unwrap();
         for (i, found) in rows_of(&found).into_iter().enumerate() {
-            assert_eq!(found, of_each[i * 7 % 150]);
+            assert_eq!(found, expected[i * 7 % 150]);
         }
     }
 }
 
-/// A label so light that its share is no float is there once, not once per leaf.
+/// A label whose share of a leaf is too small for a float is found once, not once per leaf.
 #[test]
-fn light_labels_are_there_once() {
+fn labels_of_tiny_weight_are_found_once() {
     let mut data = Data::empty(true);
     for _ in 0..4 {
         data.push(&[(0, 1.0)], &[1], 1e30);
@@ -348,9 +348,9 @@ fn light_labels_are_there_once() {
     assert_eq!(labels[..4], [1, 2, -1, -1], "{scores:?}");
 }
 
-/// Few labels are all looked at, of many those that have a score are noted.
+/// Few labels are all scanned; of many labels, those with a score are noted.
 #[test]
-fn many_labels_are_scored_as_few() {
+fn scores_do_not_depend_on_the_number_of_labels() {
     use crate::learners::one_against_some::LabelScores;
     let mut data = fixed(120, false);
     data.weights = Some(
@@ -375,10 +375,10 @@ fn many_labels_are_scored_as_few() {
                     scores.add(&tree.histograms, leaf, 0.5 * tree.inverse_masses[leaf]);
                 }
             }
-            let of_both = [leaf - 1, leaf]
+            let labels = [leaf - 1, leaf]
                 .map(|leaf| histogram(tree, leaf as u32))
                 .concat();
-            let labels: BTreeSet<u32> = of_both.into_iter().map(|(label, _)| label).collect();
+            let labels: BTreeSet<u32> = labels.into_iter().map(|(label, _)| label).collect();
             assert!(bits_of(&few).iter().map(|&(label, _)| label).eq(labels));
             assert_eq!(bits_of(&few), bits_of(&many));
         }

@@ -1,4 +1,4 @@
-//! The regressors of a node, and the copy of its examples that they read.
+//! The regressors of a node, and the copies of its examples.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use super::*;
 
 const M: usize = 3;
 
-/// What `g_i`, `s_i`, `G_i`, `N` and `t` are in the paper that nag comes from.
+/// NAG with `s_i`, `G_i`, `N` and `t` of its paper.
 #[derive(Default)]
 pub(super) struct SlowNag {
     pub weights: HashMap<(u32, usize), f64>,
@@ -59,11 +59,11 @@ impl SlowNag {
     }
 }
 
-/// Rows standardised in double precision, column by column, and their regressors.
+/// Rows that are standardized in double precision, column by column, and their regressors.
 pub(super) struct SlowDense<const M: usize> {
     rows: Vec<Vec<f64>>,
     means: Vec<f64>,
-    /// 1 / deviation; 0 where all values are equal.
+    /// 1 / deviation, or 0 if all values are equal.
     inverse: Vec<f64>,
     pub weights: Vec<[f64; M]>,
     pub bias: [f64; M],
@@ -83,8 +83,8 @@ impl<const M: usize> SlowDense<M> {
         let total: f64 = importances.iter().map(|&h| f64::from(h)).sum();
         let (mut means, mut inverse) = (Vec::new(), Vec::new());
         for &column in columns {
-            let mean_of = |of: &dyn Fn(f64) -> f64| {
-                let values = rows.iter().map(|row| of(value(row, column)));
+            let mean_of = |map: &dyn Fn(f64) -> f64| {
+                let values = rows.iter().map(|row| map(value(row, column)));
                 let terms = importances.iter().zip(values);
                 terms.map(|(&h, x)| f64::from(h) * x).sum::<f64>() / total
             };
@@ -95,14 +95,14 @@ impl<const M: usize> SlowDense<M> {
             means.push(mean);
             inverse.push(if varies { deviation.recip() } else { 0.0 });
         }
-        let standardised = |row| {
+        let standardized = |row| {
             let columns = columns.iter().zip(means.iter().zip(&inverse));
             columns
                 .map(|(&column, (mean, inverse))| (value(row, column) - mean) * inverse)
                 .collect()
         };
         Self {
-            rows: rows.iter().map(standardised).collect(),
+            rows: rows.iter().map(standardized).collect(),
             weights: first.iter().map(|own| own.map(f64::from)).collect(),
             bias: [0.0; M],
             means,
@@ -124,21 +124,20 @@ impl<const M: usize> SlowDense<M> {
         (0..M).for_each(|j| self.bias[j] -= steps[j]);
     }
 
-    /// Squared length of a row, the constant with it.
+    /// Returns the squared length of a row with the constant.
     pub fn length(&self, i: usize) -> f64 {
         1.0 + self.rows[i].iter().map(|x| x * x).sum::<f64>()
     }
 
-    /// The weight of feature `f` before it was standardised, and what that takes off the bias.
+    /// Returns the weight of feature `f` before standardization, and its part of the bias.
     pub fn plain(&self, f: usize, j: usize) -> (f64, f64) {
         let weight = self.weights[f][j] * self.inverse[f];
         (weight, weight * self.means[f])
     }
 }
 
-/// The step of an example of `importance` h, whose features and constant have this squared
-/// length: up to h = 1 along the gradient, from there to where the gradient flow ends, found by
-/// halving.
+/// Returns the step of an example of `importance` h with this squared `length`. Up to h = 1 it goes
+/// along the gradient, and from there to the end of the gradient flow, which is found by bisection.
 pub(super) fn slow_step(
     loss: NodeLoss,
     rate: f64,
@@ -157,7 +156,7 @@ pub(super) fn slow_step(
     if importance <= 1.0 {
         return step;
     }
-    // z + exp(z) grows by the time that the flow takes.
+    // The flow increases z + exp(z) by its time.
     let y = 2.0 * target - 1.0;
     let start = y * logit(margin - step * length);
     let time = rate * (importance - 1.0) * slope * length;
@@ -173,7 +172,7 @@ pub(super) fn slow_step(
     step - y * (low - start) / (slope * length)
 }
 
-/// Rows of some of six columns, of sizes from 1/8 to 16, and gradients of each.
+/// Levels of six columns, which stand for values from 1/8 to 16, and of the gradients, for each row.
 type Steps = Vec<([i8; 6], [i8; M])>;
 
 fn steps() -> impl Strategy<Value = Steps> {
@@ -193,7 +192,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn nag_is_nag(steps in steps(), rate in 0.01f32..1.0) {
+    fn regressors_follow_the_formulas_of_nag(steps in steps(), rate in 0.01f32..1.0) {
         let first = |i: u32| -> [f32; M] { std::array::from_fn(|j| ((i * 7 + j as u32 * 3) % 11) as f32 / 40.0 - 0.12) };
         let mut nag = NagRegressors::<M>::new((0..7).map(first), rate);
         let mut slow = SlowNag::default();
@@ -227,7 +226,7 @@ proptest! {
     }
 
     #[test]
-    fn node_data_hold_their_examples(data in data(40), picks in prop::collection::vec(0usize..1000, 1..12)) {
+    fn node_data_are_copies_of_the_examples(data in data(40), picks in prop::collection::vec(0usize..1000, 1..12)) {
         let examples = data.examples();
         let mut node = NodeData::default();
         let mut ids = Vec::new();
@@ -248,7 +247,7 @@ proptest! {
                 labels.extend(found);
                 prop_assert_eq!(node.examples.weight(i as u32), examples.weight(id));
             }
-            // Each once, in the order in which they turn up, and none left over.
+            // Columns and labels are numbered in the order in which they first occur.
             for (known, all) in [(&node.columns, columns), (&node.labels, labels)] {
                 let mut seen = BTreeSet::new();
                 let wanted: Vec<u32> = all.into_iter().filter(|&number| seen.insert(number)).collect();
@@ -260,9 +259,9 @@ proptest! {
     }
 }
 
-/// Weights whose sums round leave equal values a deviation of rounding errors.
+/// With these weights, the deviation of equal values is a rounding error and not 0.
 #[test]
-fn equal_values_of_any_weights_have_no_weight() {
+fn constant_features_have_no_weight() {
     let mut data = Data::empty(true);
     for (i, weight) in [0.1f32, 0.7, 0.3, 1.9, 1e-3].into_iter().enumerate() {
         let row = [(0, 0.7), (1, 1234.567), (2, 1e-7), (3, i as f32 + 1.0)];
@@ -276,7 +275,7 @@ fn equal_values_of_any_weights_have_no_weight() {
     assert!(weights[3][0] > 0.1);
 }
 
-/// Importance 1 is the plain gradient step; more follows the gradient flow from there.
+/// Importance 1 takes the plain gradient step, and more follows the gradient flow from there.
 #[test]
 fn dense_steps_do_not_overshoot_by_importance() {
     let mut data = Data::empty(false);
@@ -290,7 +289,7 @@ fn dense_steps_do_not_overshoot_by_importance() {
     let first = vec![[0.0f32; 2]; node.columns.len()];
     for rate in [0.01f32, 0.3] {
         let mut dense = DenseRegressors::<2>::new(&node.examples, first.iter().copied(), rate);
-        // The steps are taken from given margins, whatever the weights are.
+        // The step from a given margin does not depend on the weights.
         let mut ends = [0.0; 2];
         dense.step(3, &[-1.0; 2], &mut ends);
         let length = f64::from(ends[0]);
@@ -311,7 +310,7 @@ fn dense_steps_do_not_overshoot_by_importance() {
                 let [h, start, goal] = [importance, margin, target].map(f64::from);
                 let wanted = slow_step(loss, rate.into(), h, start, goal, length);
                 assert!(is_near(step.into(), wanted, 1e-4), "{case}, not {wanted}");
-                // About as many plain steps in a row, where these do not overshoot.
+                // Repeated plain steps lead to about the same margin if they do not overshoot.
                 if rate < 0.1 && (2.0..100.0).contains(&importance) {
                     let mut repeated = margin;
                     for _ in 0..importance as u32 {
@@ -329,9 +328,8 @@ fn dense_steps_do_not_overshoot_by_importance() {
     }
 }
 
-/// Two columns of a row that are hashed to one count as their sum.
 #[test]
-fn columns_that_meet_add_up() {
+fn columns_that_are_hashed_to_one_add_up() {
     let build = |rows: &[Vec<(u32, f32)>]| {
         let mut data = Data::empty(false);
         rows.iter().for_each(|row| data.push(row, &[1], 1.0));
@@ -341,7 +339,7 @@ fn columns_that_meet_add_up() {
         n_bits: Some(3),
         ..params()
     };
-    // Two columns that meet.
+    // Find two columns with the same hash.
     let apart = build(&[(0..WIDTH as u32).map(|column| (column, 1.0)).collect()]);
     let examples = Examples::read(
         &apart.batch(),

@@ -1,12 +1,13 @@
-//! What makes trees small: steps, weights, labels and nodes that are left out.
+//! Options that make trees smaller: fewer steps, weights, labels and nodes.
 
-use super::super::train_node::{kept_features, TrainingContext};
+use super::super::regressors::kept_features;
+use super::super::train_node::TrainingContext;
 use super::prediction::all;
 use super::*;
 use crate::threads::Pool;
 
 proptest! {
-    /// What is dropped is least, within its share, and as much of it as may be.
+    /// The dropped features contribute least, and are as many as their share allows.
     #[test]
     fn the_least_contributions_are_dropped(data in data(30), weights in prop::collection::vec(-1.0f32..1.0, 2 * (WIDTH + 1)), share in 0.0f64..0.9) {
         let examples = data.examples();
@@ -15,17 +16,16 @@ proptest! {
         let n = node.columns.len();
         let weights: Vec<[f32; 2]> = weights.chunks(2).take(n).map(|w| [w[0], w[1]]).collect();
         let constant = node.columns.iter().position(|&column| column as usize == WIDTH);
-        let found = kept_features(&node.examples, &weights, constant, share);
-        let kept = found.features;
+        let (kept, mean_dropped) = kept_features(&node.examples, &weights, constant, share);
         let n_rows = ids.len() as f64;
-        // Over all examples, 0 among the values.
-        let mean = |feature: usize, of: &dyn Fn(f64) -> f64| {
+        // The mean over all examples includes zeros.
+        let mean = |feature: usize, map: &dyn Fn(f64) -> f64| {
             let value = |i| {
                 let (columns, values) = node.examples.row(i);
                 let own = columns.iter().zip(values).filter(|&(&column, _)| column as usize == feature);
                 own.map(|(_, &x)| f64::from(x)).sum::<f64>()
             };
-            (0..ids.len() as u32).map(|i| of(value(i))).sum::<f64>() / n_rows
+            (0..ids.len() as u32).map(|i| map(value(i))).sum::<f64>() / n_rows
         };
         let contribution = |feature: usize| {
             let centre = mean(feature, &|x| x);
@@ -35,7 +35,7 @@ proptest! {
         let features = || (0..n).filter(|&feature| Some(feature) != constant);
         let all: f64 = features().map(contribution).sum();
         let is_dropped = |feature: &usize| !kept.contains(feature);
-        for (j, &found) in found.mean_dropped.iter().enumerate() {
+        for (j, &found) in mean_dropped.iter().enumerate() {
             let part = |feature: usize| f64::from(weights[feature][j]) * mean(feature, &|x| x);
             let parts: f64 = features().filter(is_dropped).map(part).sum();
             prop_assert!(share == 0.0 || (f64::from(found) - parts).abs() < 1e-5);
@@ -48,7 +48,7 @@ proptest! {
         prop_assert!(kept.is_empty() || dropped + least_kept > share * all - 1e-9 || share == 0.0);
     }
 
-    /// A node takes as many passes as its steps allow, and one at least.
+    /// A node takes as many passes as `max_updates` allows, and at least one.
     #[test]
     fn steps_are_bounded(data in data(60), max_updates in 1u32..150) {
         let (examples, control) = (data.examples(), control());
@@ -59,7 +59,7 @@ proptest! {
         let (n, most) = (ids.len(), max_updates as usize);
         let epochs = if n > most { 1 } else { (most / n).min(5) };
         prop_assert!(epochs == 1 || epochs * n <= most);
-        prop_assert_eq!(split.node.curve.len(), epochs);
+        prop_assert_eq!(split.curve.len(), epochs);
         let mut sent: Vec<u32> = split.children.iter().flat_map(|child| child.ids.clone()).collect();
         sent.sort_unstable();
         sent.dedup();
@@ -67,13 +67,14 @@ proptest! {
         let unbounded = Params { max_updates: None, ..params.clone() };
         let context = TrainingContext { params: &unbounded, copies: Pool::default(), ..context };
         let other = context.train(&ids, 1).unwrap();
-        prop_assert!(epochs < 5 || other.node == split.node);
+        prop_assert!(epochs < 5 || other == split);
     }
 }
 
-/// A slim tree is smaller, has no label far below the first of its leaf, and is there after loading.
+/// A slim tree is smaller, has no label far below the most frequent one of its leaf, and survives a
+/// round trip through bytes.
 #[test]
-fn trees_can_be_slim() {
+fn slim_trees_drop_rare_labels() {
     let data = fixed(200, false);
     let fit = |slim_trees| {
         let params = Params {
@@ -95,15 +96,14 @@ fn trees_can_be_slim() {
         for leaf in 0..tree.labels_each.len() as u32 {
             let counts = histogram(tree, leaf).into_iter().map(|(_, count)| count);
             let most = counts.clone().fold(0.0, f32::max);
-            // Counts are rounded.
+            // The threshold is 0.3, but counts are rounded.
             assert!(counts.into_iter().all(|count| count > 0.29 * most));
         }
     }
 }
 
-/// Statistics change nothing else.
 #[test]
-fn statistics_are_apart() {
+fn statistics_do_not_change_trees() {
     let data = fixed(200, false);
     let with = data.fit(&params());
     let without = data.fit(&Params {
@@ -125,9 +125,9 @@ fn statistics_are_apart() {
         .all(|report| report.get::<u32>("depth").is_some()));
 }
 
-/// No leaf of a greater priority is left where there is room.
+/// Only leaves of a higher priority than the least are split.
 #[test]
-fn priorities_bound_the_splits() {
+fn min_priority_bounds_the_splits() {
     let data = fixed(300, false);
     let params = Params {
         max_nodes: 100_000,

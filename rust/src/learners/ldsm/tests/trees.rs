@@ -1,16 +1,16 @@
-//! Growing trees and traversing them.
+//! Growth and traversal of trees.
 
 use std::collections::BTreeMap;
 
 use super::super::grow::grow;
+use super::super::predict::Traversal;
 use super::super::train_node::TrainingContext;
-use super::super::traverse::Traversal;
 use super::super::tree::directions;
 use super::*;
 use crate::data::RaggedRows;
 use crate::threads::{with_threads, Pool};
 
-/// All nodes that a row comes to, in the order of a descent.
+/// Returns all nodes that a row visits, in the order of a depth-first traversal.
 pub(super) fn nodes_of(tree: &Tree, row: &RowBuffer, width: usize) -> Vec<NodeId> {
     let m = tree.arity as usize;
     let (mut open, mut met) = (vec![Tree::ROOT], Vec::new());
@@ -58,7 +58,7 @@ fn grown(data: &Data, params: &Params, ahead: usize, n_threads: usize) -> Tree {
         control: &control,
         copies: Pool::default(),
     };
-    let rows = 0..examples.len() as u32;
+    let rows = (0..examples.len() as u32).collect();
     with_threads(n_threads, |_| {
         grow(&context, rows, params.seed, ahead).unwrap()
     })
@@ -90,9 +90,9 @@ fn leaves_of(tree: &Tree, row: &RowBuffer, width: usize) -> Vec<NodeId> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// What every node says of its examples, by sending all of them down anew.
+    /// The statistics of a tree are those of all examples sent through it again.
     #[test]
-    fn a_tree_knows_its_examples(params in growings(), data in data(60)) {
+    fn statistics_count_the_examples(params in growings(), data in data(60)) {
         let tree = grown(&data, &params, 1, 1);
         let n = tree.len();
         let m = params.arity as usize;
@@ -112,7 +112,7 @@ proptest! {
         }
         let known = statistics(&tree);
         prop_assert_eq!(&known.weights, &weights);
-        let parents = tree.parents();
+        let (parents, depths) = (tree.parents(), tree.report().get::<u32>("depth").unwrap());
         let mut children = BTreeSet::from([Tree::ROOT]);
         for (id, labels) in labels.iter().enumerate() {
             let labels: Vec<(u32, f32)> = labels.iter().map(|(&k, &n)| (k, n)).collect();
@@ -137,15 +137,15 @@ proptest! {
                 prop_assert!(children.insert(NodeId(child as u32)));
                 prop_assert_eq!(parents[child], NodeId(id as u32));
                 prop_assert!(counts[child] > 0 && counts[child] < counts[id]);
-                prop_assert_eq!(tree.depths()[child], tree.depths()[id] + 1);
+                prop_assert_eq!(depths[child], depths[id] + 1);
             }
         }
         prop_assert_eq!(children.len(), n);
         prop_assert_eq!(parents[0], NodeId::NONE);
     }
 
-    /// The leaf of most labels beyond its first is split first; a tree of fewer nodes
-    /// is the beginning of one of more.
+    /// The leaf with the most labels besides its most frequent one is split first, and a smaller tree
+    /// is the start of a larger one.
     #[test]
     fn leaves_are_split_by_priority(params in growings(), data in data(60)) {
         let all = grown(&data, &Params { max_nodes: 10_000, ..params.clone() }, 1, 1);
@@ -175,7 +175,7 @@ proptest! {
         }
     }
 
-    /// Rows by themselves look columns up, rows together share a spread.
+    /// Single rows look columns up, and rows of a block share the spread weights.
     #[test]
     fn a_traversal_reaches_the_leaves(params in growings(), data in data(60), unseen in data(30)) {
         let tree = grown(&data, &params, 1, 1);
@@ -183,7 +183,7 @@ proptest! {
         let (mut together, mut alone) = (vec![Vec::new(); unseen.len()], Vec::new());
         let (mut traversal, mut block) = (Traversal::default(), RaggedRows::default());
         rows.iter().for_each(|row| block.push(row.columns.iter().copied(), &row.values));
-        traversal.run(&tree, &block, WIDTH + 1, |rows, leaf| {
+        traversal.run(&tree, &block, 0..unseen.len() as u32, WIDTH + 1, |rows, leaf| {
             rows.iter().for_each(|&row| together[row as usize].push(Node::Leaf(leaf)));
         });
         for (i, row) in rows.iter().enumerate() {
@@ -191,7 +191,7 @@ proptest! {
             block.push(row.columns.iter().copied(), &row.values);
             prop_assert_eq!(block.row(0), (&row.columns[..], &row.values[..]));
             alone.clear();
-            traversal.run(&tree, &block, WIDTH + 1, |_, leaf| alone.push(Node::Leaf(leaf)));
+            traversal.run(&tree, &block, 0..1, WIDTH + 1, |_, leaf| alone.push(Node::Leaf(leaf)));
             let reached = leaves_of(&tree, row, WIDTH + 1).into_iter().map(|id| tree.node(id));
             prop_assert_eq!(&alone, &reached.collect::<Vec<_>>());
             prop_assert_eq!(&alone, &together[i]);
@@ -210,21 +210,21 @@ proptest! {
             ldsm.fit(&data.batch(), with(n_threads, false), &control()).unwrap();
             prop_assert!(all_bits(&ldsm) == wanted);
         }
-        // One tree after the other.
+        // Add one tree after the other.
         let mut ldsm = Ldsm::create(Params { n_estimators: 1, ..params.clone() }, N_CLASSES, true).unwrap();
         for n in 1..=3 {
             ldsm.params.n_estimators = n;
             ldsm.fit(&data.batch(), with(1, true), &control()).unwrap();
         }
         prop_assert!(all_bits(&ldsm) == wanted);
-        // And from the beginning again.
+        // Fit again from the start.
         ldsm.fit(&data.batch(), with(1, false), &control()).unwrap();
         prop_assert!(all_bits(&ldsm) == wanted);
     }
 }
 
 #[test]
-fn chance_makes_trees_differ() {
+fn trees_differ_by_their_seeds() {
     let data = fixed(150, false);
     let plain = data.fit(&params());
     assert!(plain.trees.iter().all(|tree| tree.len() > 5));
@@ -234,7 +234,7 @@ fn chance_makes_trees_differ() {
 }
 
 #[test]
-fn stopped_half_way_it_stays_as_it_was() {
+fn an_interrupted_fit_changes_nothing() {
     let data = fixed(100, false);
     let mut ldsm = data.fit(&Params {
         beta: 0.5,

@@ -1,16 +1,16 @@
-//! The join that is fitted, and scores that are probabilities.
+//! The fit of join and calibration.
 
-use super::super::join::{fit, Candidate, FitRow, FittedJoin, Join};
+use super::super::fit::{fit_calibration, fit_join, Candidate, FitRow};
 use super::*;
 use crate::learners::mix;
 
-/// Joined scores are the trees' scores then.
+/// A join that keeps the scores of the other model.
 const JOIN: Join = Join {
     floor: 0.0,
     weight: 0.0,
 };
 
-/// Rows of `n` candidates, there as often as `map` says.
+/// Generates rows of `n` candidates that are right with the probability by `map`.
 fn rows(map: Calibration, n: u32) -> Vec<FitRow> {
     let uniform = |i: u32| (mix(u64::from(i) + 1) >> 11) as f64 / (1u64 << 53) as f64;
     let candidate = |i: u32| {
@@ -36,9 +36,9 @@ fn a_known_map_is_found() {
             slope,
             ..Calibration::default()
         };
-        // Of forty candidates only the ten best count.
+        // The fit uses the ten best candidates.
         for n in [5, 40] {
-            let found = Calibration::fit(&rows(map, n), JOIN, 40);
+            let found = fit_calibration(&rows(map, n), JOIN, 40);
             for score in [0.6f32, 0.75, 0.9] {
                 let (found, wanted) = (found.probability(score), map.probability(score));
                 assert!(
@@ -51,9 +51,9 @@ fn a_known_map_is_found() {
 }
 
 #[test]
-fn little_to_fit_on() {
-    assert_eq!(Calibration::fit(&[], JOIN, 40), Calibration::default());
-    // All there, none there, the other way round: still finite and growing.
+fn calibration_of_few_rows_is_valid() {
+    assert_eq!(fit_calibration(&[], JOIN, 40), Calibration::default());
+    // All candidates are right, or none, or those of the lowest scores.
     for n_own in [0, 3, 6] {
         for falls in [false, true] {
             let candidate = |i: u32| Candidate {
@@ -65,7 +65,7 @@ fn little_to_fit_on() {
                 candidates: (0..6).map(candidate).collect(),
                 weight: 1.0,
             };
-            let found = Calibration::fit(&[row], JOIN, 40);
+            let found = fit_calibration(&[row], JOIN, 40);
             assert!(found.is_sound(), "{found:?}");
             let (low, high) = (found.probability(0.1), found.probability(0.9));
             assert!(0.0 < low && low < high && high < 1.0, "{found:?}");
@@ -73,19 +73,19 @@ fn little_to_fit_on() {
     }
 }
 
-/// The join believes whom the rows held out say it should.
+/// The join trusts the model that ranks the rows better.
 #[test]
-fn the_join_is_fitted() {
+fn the_join_fits_the_better_model() {
     let row = |i: u32, by_trees: bool| {
         let candidates = (0..20u32).map(|label| {
             let is_own = label == i % 20;
             let noise = (i.wrapping_mul(2_654_435_761) ^ (label * 40_503)) % 97;
             let noise = noise as f32 / 97.0;
-            let told = f32::from(u8::from(is_own));
+            let signal = f32::from(u8::from(is_own));
             let (score_before, margin) = if by_trees {
-                (told, noise)
+                (signal, noise)
             } else {
-                (noise, told)
+                (noise, signal)
             };
             let (score_before, margin) = (score_before / 5.0, 2.0 * margin - 1.0);
             Candidate {
@@ -100,17 +100,17 @@ fn the_join_is_fitted() {
         }
     };
     let rows = |by_trees| (0..200).map(|i| row(i, by_trees)).collect::<Vec<_>>();
-    let before = fit(&rows(true)).join;
-    let FittedJoin { join, gain } = fit(&rows(false));
+    let (before, _) = fit_join(&rows(true));
+    let (join, gain) = fit_join(&rows(false));
     assert!(
         before.weight < join.weight && join.floor > 0.0,
         "{before:?} {join:?}"
     );
-    // P@1 + P@3 + P@5 of 200 rows whose only label is the first.
+    // P@1 + P@3 + P@5 of 200 rows whose only label is ranked first.
     assert!(is_near(gain, 200.0 * 23.0 / 15.0, 1e-9));
     let join = Join {
         floor: 0.01,
         weight: 0.5,
     };
-    assert_eq!(fit(&[]), FittedJoin { join, gain: 0.0 });
+    assert_eq!(fit_join(&[]), (join, 0.0));
 }

@@ -1,8 +1,8 @@
-//! Rounds of negatives: what is mined, and that solutions go on from where they are.
+//! Rounds of negatives, and solutions that continue those of the previous round.
 
-use super::super::margins::{MarginMemory, RowMargins};
-use super::super::negatives::{first_negatives, hard_negatives, mined_negatives};
+use super::super::negatives::{first_negatives, hard_negatives};
 use super::super::train::positive_weights;
+use super::super::weights::LabelWeights;
 use super::*;
 
 fn scorers(seeds: &[u32]) -> Vec<Option<Scorer>> {
@@ -22,12 +22,11 @@ fn scorers(seeds: &[u32]) -> Vec<Option<Scorer>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// From the solution of a smaller problem to that of a larger one.
     #[test]
-    fn a_warm_start_ends_where_a_cold_one_does(data in data(40), share in 0usize..4) {
+    fn a_warm_start_leads_to_the_same_solution(data in data(40), share in 0usize..4) {
         let examples = data.examples();
         let rows = ScorerRows::new(&examples, 0.0);
-        let (positives, negatives) = parted(&examples);
+        let (positives, negatives) = split_rows(&examples);
         let (first, second) = negatives.split_at(negatives.len() * share / 3);
         let alone = DistinctRows::default();
         let mut solver = Solver::new(&rows, &alone, EXACT);
@@ -43,13 +42,12 @@ proptest! {
         }
     }
 
-    /// A positive that weighs twice as much is a positive that is there twice; at twice the cost
-    /// so is every row.
+    /// A positive of twice the weight counts twice; with twice the cost so does every row.
     #[test]
-    fn positives_weigh(data in data(40), is_cost in any::<bool>()) {
+    fn weights_count_as_repetitions(data in data(40), is_cost in any::<bool>()) {
         let examples = data.examples();
         let rows = ScorerRows::new(&examples, 0.0);
-        let (positives, negatives) = parted(&examples);
+        let (positives, negatives) = split_rows(&examples);
         let twice = [&positives[..], &positives[..]].concat();
         let negatives = [&negatives[..], &negatives[..]];
         let n_lists = 1 + usize::from(is_cost);
@@ -70,16 +68,14 @@ proptest! {
         }
     }
 
-    /// Labels of the largest margins that the row neither has nor knows.
     #[test]
     fn mined_labels_have_the_largest_margins(data in data(30), seeds in prop::collection::vec(0u32..1000, N_CLASSES), n in 0usize..6, known in prop::collection::btree_set(0u32..9, 0..4)) {
         let examples = data.examples();
         let scorers = scorers(&seeds);
-        let model = OneAgainstSome::new(scorers.iter().map(Option::as_ref), &examples).unwrap();
-        let mut memory = MarginMemory::default();
-        let mut margins = RowMargins::new(&model, &mut memory);
+        let weights = LabelWeights::new(scorers.iter().cloned(), &examples).unwrap();
+        let mut margins = RowMargins::default();
         for row in 0..examples.len() as u32 {
-            let found = mined_negatives(&mut margins, &examples, row, n, |label| known.contains(&label));
+            let found = margins.mine(&weights, &examples, row, n, |label| known.contains(&label));
             prop_assert!(found.is_sorted_by(|a, b| a < b));
             let x = full(&examples, row);
             let (columns, _) = examples.row(row);
@@ -89,7 +85,7 @@ proptest! {
                 let is_met = scorer.weights.iter().any(|(column, _)| columns.contains(column));
                 let is_other = !examples.labels(row).contains(&label) && !known.contains(&label);
                 let margin = product(&full_weights(scorer, examples.width), &x);
-                // What rounding could decide is not told.
+                // Rounding could decide such a case.
                 prop_assume!((margin + 1.0).abs() > 1e-3);
                 if is_met && is_other && margin > -1.0 {
                     wanted.push((label, margin));

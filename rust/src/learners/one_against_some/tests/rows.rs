@@ -1,9 +1,9 @@
-//! Rows as scorers see them, and which scales of features are taken.
+//! The scaled rows, and the sample of labels.
 
-use super::super::train::{LabelSample, MOST_STEP};
+use super::super::train::{is_sampled, MAX_STEP};
 use super::*;
 
-/// Row `i` as it is in `rows`, the constant last.
+/// Returns row `i` of `rows`, with the constant last.
 fn scaled(rows: &ScorerRows<'_>, i: u32) -> Vec<f64> {
     let mut row = vec![0.0; rows.examples.width];
     let (columns, values) = rows.features(i);
@@ -35,7 +35,7 @@ proptest! {
             total += square - 1.0;
             n_filled += f64::from(u8::from(square > 1.0));
             for column in 0..rows.n_features() {
-                // The same factor for all.
+                // All rows have the same factor.
                 if plain[column].abs() > 1e-3 {
                     let found = row[column] / plain[column] / idf[column];
                     prop_assert!(is_near(found, *factor.get_or_insert(found), 1e-3));
@@ -45,14 +45,13 @@ proptest! {
         prop_assert!(n_filled == 0.0 || is_near(total / n_filled, 1.0, 1e-4));
     }
 
-    /// A scorer of scaled rows becomes one of rows of length 1 with the same margins.
     #[test]
-    fn weights_take_the_scales_in(data in data(30), power in 0.0f64..2.0, weights in prop::collection::vec(-2.0f32..2.0, WIDTH)) {
+    fn unscaled_weights_give_the_same_margins(data in data(30), power in 0.0f64..2.0, weights in prop::collection::vec(-2.0f32..2.0, WIDTH)) {
         let examples = data.examples();
         let rows = ScorerRows::new(&examples, power);
         let mut scorer = Scorer { bias: 0.3, weights: (0..).zip(weights).collect() };
         let before = full_weights(&scorer, examples.width);
-        rows.unscale(&mut scorer.weights);
+        scorer.weights.iter_mut().for_each(|(column, w)| *w *= rows.scale(*column));
         let after = full_weights(&scorer, examples.width);
         for i in 0..examples.len() as u32 {
             let wanted = product(&before, &scaled(&rows, i));
@@ -61,15 +60,12 @@ proptest! {
     }
 }
 
-/// With many labels a part of them is compared.
 #[test]
-fn labels_are_sampled() {
-    const N_LABELS: u32 = 600;
-    let sample = LabelSample::new(3, N_LABELS as usize, MOST_STEP);
-    let n_sampled = (0..N_LABELS as usize)
-        .filter(|&l| sample.contains(l))
+fn many_labels_are_sampled() {
+    const N_LABELS: usize = 600;
+    let n_sampled = (0..N_LABELS)
+        .filter(|&label| is_sampled(label, N_LABELS, MAX_STEP, 3))
         .count();
     assert!((200..400).contains(&n_sampled));
-    let few = LabelSample::new(3, 500, MOST_STEP);
-    assert!((0..500).all(|label| few.contains(label)));
+    assert!((0..500).all(|label| is_sampled(label, 500, MAX_STEP, 3)));
 }

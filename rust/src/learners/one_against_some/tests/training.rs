@@ -1,19 +1,19 @@
-//! The solver against the problem that it solves, and steps in blocks.
+//! The solver, compared with the problem that it solves.
 
 use super::*;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// The primal problem is convex and smooth: its gradient is 0 at the solution alone.
+    /// The primal problem is convex and smooth, so its gradient is 0 at the solution only.
     #[test]
     fn the_solver_solves_the_problem(data in data(40)) {
         let examples = data.examples();
         let rows = ScorerRows::new(&examples, 0.0);
         let distinct = DistinctRows::new(&examples, |_| false);
         let mut solver = Solver::new(&rows, &distinct, EXACT);
-        let (positives, negatives) = parted(&examples);
-        // What was solved before leaves no trace.
+        let (positives, negatives) = split_rows(&examples);
+        // An earlier problem must not change the solution.
         solver.solve(&problem(&negatives, &[&positives[..positives.len() / 2]]), &[], 1);
         solver.solve(&problem(&positives, &[&negatives]), &[], 1);
         let scorer = solver.scorer(0.0);
@@ -30,22 +30,22 @@ proptest! {
         for (w, wanted) in weights.iter().zip(&wanted) {
             prop_assert!(is_near(*w, *wanted, 1e-4), "{weights:?} {wanted:?}");
         }
-        // The dual variables are still there to go on from.
+        // Reading the scorer does not change the state.
         prop_assert_eq!(&solver.scorer(0.0), &scorer);
         let large = scorer.weights.iter().copied().filter(|(_, w)| w.abs() >= 0.3);
         prop_assert_eq!(solver.scorer(0.3).weights, large.collect::<Vec<_>>());
     }
 
     #[test]
-    fn rows_can_be_taken_out_again(data in data(40)) {
+    fn solutions_without_some_rows_are_exact(data in data(40)) {
         let examples = data.examples();
         let rows = ScorerRows::new(&examples, 0.0);
         let is_out = |row: u32| row % 3 == 1;
         let distinct = DistinctRows::new(&examples, is_out);
         let mut solver = Solver::new(&rows, &distinct, EXACT);
-        let (positives, negatives) = parted(&examples);
-        let negatives_of_all = [&negatives[..]];
-        let all = problem(&positives, &negatives_of_all);
+        let (positives, negatives) = split_rows(&examples);
+        let negative_lists = [&negatives[..]];
+        let all = problem(&positives, &negative_lists);
         solver.solve(&all, &[], 5);
         let margins: BTreeMap<u32, f32> = solver.solve_without(&all, is_out, 5).into_iter().collect();
         let out = (0..examples.len() as u32).filter(|&i| i % 7 != 3 && is_out(i));
@@ -59,12 +59,11 @@ proptest! {
         }
     }
 
-    /// Equal rows are one example, and the solution is that of the rows one by one.
     #[test]
-    fn equal_rows_are_solved_together(data in data(20)) {
+    fn merging_equal_rows_does_not_change_the_solution(data in data(20)) {
         let examples = data.select((0..3 * data.len()).map(|i| i % data.len())).examples();
         let rows = ScorerRows::new(&examples, 0.0);
-        let (positives, negatives) = parted(&examples);
+        let (positives, negatives) = split_rows(&examples);
         let (first, second) = negatives.split_at(negatives.len() / 2);
         let (distinct, alone) = (DistinctRows::new(&examples, |_| false), DistinctRows::default());
         let mut together = Solver::new(&rows, &distinct, EXACT);

@@ -1,0 +1,201 @@
+//! The fit of join and calibration, on the candidates of rows that neither the other model nor the
+//! scorers have learned.
+
+use super::rank::{Calibration, Join};
+use super::weights::{LabelWeights, RowMargins};
+use crate::data::{Examples, Ragged};
+use crate::metrics::{Line, Outcome, RankedScores, Scale, Shares, N_SHARING};
+use crate::model::{keep_best, TopK};
+
+/// Candidates taken by the other model's scores, and as many by margins.
+pub const N_FIT_CANDIDATES: usize = 100;
+/// Largest number of rows that the join is fitted on.
+const MAX_FIT_ROWS: usize = 4096;
+/// At most one row in this many is used for the fit, so that labels keep most of their rows for
+/// training.
+const MIN_FIT_STEP: usize = 5;
+
+/// The rows of the fit: every row whose number is a multiple of a step.
+#[derive(Debug, Clone, Copy)]
+pub struct FitSample(usize);
+
+impl FitSample {
+    /// Samples from `n_rows` rows.
+    pub fn new(n_rows: usize) -> Self {
+        Self(n_rows.div_ceil(MAX_FIT_ROWS).max(MIN_FIT_STEP))
+    }
+
+    pub fn contains(self, row: u32) -> bool {
+        (row as usize).is_multiple_of(self.0)
+    }
+
+    /// Returns the rows with their candidates: the labels `scored` by the other model, increasing,
+    /// and the best by margins. For each label `held_out` has the rows that its scorer was trained
+    /// without for the fit, and their margins.
+    pub fn read<'h>(
+        self,
+        weights: &LabelWeights,
+        examples: &Examples,
+        scored: &Ragged<(u32, f32)>,
+        held_out: impl Iterator<Item = &'h [(u32, f32)]>,
+    ) -> Vec<FitRow> {
+        let rows = (0..examples.len() as u32).step_by(self.0);
+        let mut held_out_margins = vec![Vec::new(); rows.len()];
+        for (label, margins) in (0..).zip(held_out) {
+            for &(row, margin) in margins {
+                held_out_margins[row as usize / self.0].push((label, margin));
+            }
+        }
+        let mut margins = RowMargins::default();
+        let mut fit_rows = Vec::new();
+        for (i, (row, held_out)) in rows.zip(&held_out_margins).enumerate() {
+            // A row without scores says nothing: every part of the other model has learned it.
+            if scored.get(i).is_empty() {
+                continue;
+            }
+            margins.read(weights, examples.row(row));
+            let mut by_margin = Vec::new();
+            margins.for_each_found(weights, |label, part| by_margin.push((label, part)));
+            keep_best(&mut by_margin, N_FIT_CANDIDATES);
+            let listed = scored.get(i).iter().chain(&by_margin);
+            let mut labels: Vec<u32> = listed.map(|&(label, _)| label).collect();
+            labels.sort_unstable();
+            labels.dedup();
+            let look_up = |list: &[(u32, f32)], label| {
+                let at = list.binary_search_by_key(&label, |&(label, _)| label);
+                at.ok().map(|at| list[at].1)
+            };
+            let own = examples.labels(row);
+            let candidate = |label| Candidate {
+                score_before: look_up(scored.get(i), label).unwrap_or(0.0),
+                margin: look_up(held_out, label).unwrap_or_else(|| margins.margin(weights, label)),
+                is_own: own.binary_search(&label).is_ok(),
+            };
+            fit_rows.push(FitRow {
+                candidates: labels.into_iter().map(candidate).collect(),
+                weight: examples.weight(row),
+            });
+        }
+        fit_rows
+    }
+}
+
+/// A label of a row that may be among its best.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Candidate {
+    /// The score by a model that has not learned the row.
+    pub score_before: f32,
+    /// The margin by a scorer that has not learned the row.
+    pub margin: f32,
+    /// Set if the row has the label.
+    pub is_own: bool,
+}
+
+/// A row of the fit.
+#[derive(Debug, Clone, Default)]
+pub struct FitRow {
+    pub candidates: Vec<Candidate>,
+    pub weight: f32,
+}
+
+/// Returns the candidates with the highest final scores, best first and equal scores in the order
+/// of the row. `top` says how many, and is cleared first.
+fn best<'r>(
+    row: &'r FitRow,
+    join: Join,
+    top: &'r mut TopK,
+) -> impl Iterator<Item = &'r Candidate> + 'r {
+    top.clear();
+    for (i, candidate) in (0..).zip(&row.candidates) {
+        let (score, margin) = (candidate.score_before, candidate.margin);
+        // Most candidates are far below the best, and their scores need not be computed.
+        if join.upper_bound(score, margin) > top.bar() {
+            top.push(i, join.score(score, margin));
+        }
+    }
+    top.labels().map(|i| &row.candidates[i as usize])
+}
+
+/// The weights and floors that are tried. With a smaller floor the other model could rule a label
+/// out.
+const WEIGHTS: [f32; 9] = [0.03, 0.06, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
+const FLOORS: [f32; 5] = [0.001, 0.003, 0.01, 0.03, 0.1];
+/// The join if there are no rows to fit it on.
+const DEFAULT_JOIN: Join = Join {
+    floor: 0.01,
+    weight: 0.5,
+};
+/// The contribution of each place to P@1 + P@3 + P@5; the first place is part of all three.
+const GAINS: [f64; 5] = [23.0 / 15.0, 8.0 / 15.0, 8.0 / 15.0, 0.2, 0.2];
+
+/// Returns the join of the largest P@1 + P@3 + P@5, summed over all rows, and this sum. Takes
+/// O(rows x candidates) for each of the 45 joins.
+pub fn fit_join(rows: &[FitRow]) -> (Join, f64) {
+    let (mut join, mut gain) = (DEFAULT_JOIN, 0.0);
+    let mut top = TopK::new(GAINS.len());
+    for weight in WEIGHTS {
+        for floor in FLOORS {
+            let other = Join { floor, weight };
+            let row_gain = |row: &FitRow| {
+                let places = best(row, other, &mut top).zip(GAINS);
+                let gains = places.filter(|(candidate, _)| candidate.is_own);
+                gains.map(|(_, gain)| gain).sum::<f64>() * f64::from(row.weight)
+            };
+            let other_gain: f64 = rows.iter().map(row_gain).sum();
+            if other_gain > gain {
+                (join, gain) = (other, other_gain);
+            }
+        }
+    }
+    (join, gain)
+}
+
+/// Number of best candidates of a row that the calibration is fitted to. These are the labels that
+/// users read and that a threshold decides on; all others together would outweigh them.
+const N_CALIBRATED: usize = 10;
+/// Least slope, so that probabilities grow with the score.
+const MIN_SLOPE: f64 = 0.01;
+
+/// Fits the calibration of scores by `join`.
+pub fn fit_calibration(rows: &[FitRow], join: Join, n_labels: usize) -> Calibration {
+    let score = |candidate: &Candidate| join.score(candidate.score_before, candidate.margin);
+    let (mut top, mut points) = (TopK::new(N_CALIBRATED), Vec::new());
+    for row in rows {
+        points.extend(best(row, join, &mut top).map(|candidate| Outcome {
+            row: score(candidate).ln().into(),
+            is_right: candidate.is_own,
+            weight: row.weight.into(),
+        }));
+    }
+    let Line { slope, intercept } = Line::fit(&points);
+    let mut fitted = Calibration {
+        offset: intercept as f32,
+        slope: slope.max(MIN_SLOPE) as f32,
+        shares: Shares::default(),
+    };
+    if !fitted.is_sound() {
+        return Calibration::default();
+    }
+    let (mut scores, mut is_right, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+    let mut top = TopK::new(N_SHARING);
+    for row in rows {
+        let start = scores.len();
+        is_right.push(
+            best(row, join, &mut top)
+                .next()
+                .is_some_and(|first| first.is_own),
+        );
+        let sharing = top.labels().map(|i| &row.candidates[i as usize]);
+        scores.extend(sharing.map(|candidate| fitted.probability(score(candidate))));
+        scores.resize(start + N_SHARING, 0.0);
+        weights.push(f64::from(row.weight));
+    }
+    let ranked = RankedScores {
+        scores: &scores,
+        width: N_SHARING,
+        scale: Scale::Probability,
+    };
+    let shares = Shares::fit(ranked, &is_right, &weights, n_labels);
+    fitted.shares = shares.unwrap_or_default();
+    fitted
+}
