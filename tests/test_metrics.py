@@ -228,7 +228,7 @@ WRONG = [
     ),
     (
         lambda: precision_at_k([["a"]], [["b", "b"]], 2),
-        "row 0 of y_pred contains the label 'b' twice",
+        "row 0 of y_pred: label 'b' occurs twice",
     ),
     (lambda: precision_at_k([["a"]], [["b", 1]], 2), "y_pred mixes labels"),
     (lambda: precision_at_k([["a"], ["b"]], [["b"], ["a", "c"]], 1), "different lengths"),
