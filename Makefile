@@ -44,6 +44,7 @@ cargo-test: ## Test the Rust core, without Python
 ruff: $(VENV)/.test
 	$(PHASE) "ruff" $(BIN)/ruff check
 	$(PHASE) "ruff format" $(BIN)/ruff format --check
+	$(PHASE) "language" $(BIN)/python tools/language.py
 
 mypy: $(VENV)/.test
 	$(PHASE) "mypy" $(BIN)/python -m mypy
