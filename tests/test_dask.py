@@ -473,9 +473,7 @@ def test_one_against_all_of_data_on_the_cluster(client, tmp_path, case):
 
 
 def test_options_that_couple_classes_are_refused(client):
-    with pytest.raises(
-        ValueError, match=r"loss must be one whose classes learn apart .*got .softmax"
-    ):
+    with pytest.raises(ValueError, match=r"loss must be a loss of each class .*got .softmax"):
         DaskOAAClassifier(loss="softmax", client=client).fit(X, ONE_LABEL)
     with pytest.raises(ValueError, match=r"early_stopping must be False, as it compares"):
         DaskOAAClassifier(early_stopping=True, calibrate=False, client=client).fit(X, ONE_LABEL)

@@ -125,5 +125,5 @@ def test_errors_name_the_column():
     many = pd.DataFrame({"name": pd.Series([str(n) for n in range(300)], dtype="category")})
     with pytest.raises(ValueError, match="column 0 has 300 categories"):
         model.fit(many, y)
-    with pytest.raises(ValueError, match=r"from_dtype.*active learning name the columns"):
+    with pytest.raises(ValueError, match=r"from_dtype.*active learning; pass column names"):
         ActiveGamble(estimator=model).fit(np.column_stack([size, color]), y)

@@ -1,7 +1,6 @@
 """LdSM: effects of options, consistency of arrays, predicted sets and scores."""
 
 import copy
-import json
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -71,7 +70,7 @@ def test_buffers_of_a_former_model_are_not_used(few):
 
 
 def test_the_arguments_equal_those_of_the_core(few):
-    known = set(json.loads(few._model.params_json)) - {"seed"}
+    known = set(few._model.params) - {"seed"}
     assert known == set(few._core_names)
     assert set(few._parameter_constraints) == set(few.get_params())
     assert set(LdSMClassifier.AUTHORS) | set(LdSMClassifier.PAPER) < known
@@ -113,7 +112,7 @@ def test_every_option_has_an_effect(options, few):
     # The option is saved with the model and restored.
     again = copy.deepcopy(model)
     assert np.array_equal(scores(again), scores(model))
-    assert json.loads(again._model.params_json) == json.loads(model._model.params_json)
+    assert again._model.params == model._model.params
 
 
 def test_scorers_are_the_default(few):
@@ -254,12 +253,12 @@ def test_added_trees_do_not_change_the_others():
 )
 def test_trees_that_cannot_be_added(change, rows, labels, message):
     model = LdSMClassifier(**FEW, warm_start=True).fit(X, Y)
-    before, params = scores(model), model._model.params_json
+    before, params = scores(model), model._model.params
     model.set_params(**change)
     with pytest.raises(ValueError, match=message):
         model.fit(rows, labels)
     assert np.array_equal(scores(model), before)
-    assert model._model.params_json == params
+    assert model._model.params == params
 
 
 @pytest.mark.parametrize("warm_start", [False, True])

@@ -77,7 +77,7 @@ def test_models_beyond_the_memory_are_refused_at_once():
     n = 1_000_000
     X = sp.identity(n, np.float32, format="csr")
     model = xmtree.OAAClassifier(scaling="none")
-    message = r"1000000 classes x \d+ features need about .* GiB .* are available; prune="
+    message = r"1000000 classes x \d+ features need about .* GiB .* are available; set prune="
     with pytest.raises(MemoryError, match=message):
         model.fit(X, np.arange(n))
     assert not hasattr(model, "classes_")

@@ -1,7 +1,5 @@
 """Recall Tree: effects of options, consistency of arrays, recall."""
 
-import json
-
 import estimators
 import numpy as np
 import pytest
@@ -37,7 +35,7 @@ def scores(model):
 
 def test_the_arguments_equal_those_of_the_core():
     model = RecallTreeClassifier().fit(X, Y)
-    known = set(json.loads(model._model.params_json)) - {"seed"}
+    known = set(model._model.params) - {"seed"}
     assert known == set(model._core_names)
     assert set(model._parameter_constraints) == set(model.get_params())
     assert set(RecallTreeClassifier.PAPER) < known

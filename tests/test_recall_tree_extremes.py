@@ -223,7 +223,7 @@ def test_early_stopping_restores_the_best_pass():
     assert_sound(model, X[:50])
     for n in (2, 3):
         assert_sound(tree(early_stopping=True).fit(X[:n], Y[:n]), X[:5])
-    with pytest.raises(ValueError, match="leaves none"):
+    with pytest.raises(ValueError, match="none is left for training"):
         tree(early_stopping=True).fit(X[:1], Y[:1])
 
 

@@ -4,6 +4,8 @@ Shape, counts, entropies, bounds, candidates, predictions and scores are compare
 streams of changing classes.
 """
 
+import json
+
 import numpy as np
 import pytest
 from reference.recall_tree_default import RecallTree
@@ -38,7 +40,7 @@ def both(settings):
         "n_passes": 1,
     }
     model = RecallTreeClassifier(random_state=0, **rest, **given)
-    params = model.fit(*stream(0, n=9)[:2])._model.params_json
+    params = json.dumps(model.fit(*stream(0, n=9)[:2])._model.params)
     fast = _core.Classifier("recall-tree", params, N_CLASSES)
     paper_tree = given.pop("paper_tree", False)
     kind = {"honest": not paper_tree, "back_off": not paper_tree}
