@@ -475,7 +475,7 @@ def test_one_against_all_of_data_on_the_cluster(client, tmp_path, case):
 def test_options_that_couple_classes_are_refused(client):
     with pytest.raises(ValueError, match=r"loss must be a loss of each class .*got .softmax"):
         DaskOAAClassifier(loss="softmax", client=client).fit(X, ONE_LABEL)
-    with pytest.raises(ValueError, match=r"early_stopping must be False, as it compares"):
+    with pytest.raises(ValueError, match=r"early_stopping must be False, because it compares"):
         DaskOAAClassifier(early_stopping=True, calibrate=False, client=client).fit(X, ONE_LABEL)
 
 

@@ -75,10 +75,10 @@ impl Preparation {
         if !can_alloc(bytes_needed(n_cols, n_bits, standard)) {
             return Err(match n_bits {
                 Some(bits) => {
-                    Error::parameter("n_bits", bits, "smaller: there is no memory for it")
+                    Error::parameter("n_bits", bits, "smaller, so that its columns fit into memory")
                 }
                 None => Error::data(format!(
-                    "X has {n_cols} features: there is no memory for them; hash them (n_bits)"
+                    "X has {n_cols} features, which do not fit into memory; hash them (n_bits)"
                 )),
             });
         }
