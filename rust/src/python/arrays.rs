@@ -240,7 +240,7 @@ where
     Ok(array.as_slice()?.into())
 }
 
-/// Converts an array to numpy without copying it.
+/// Converts an array to numpy. Only a mapped array is copied.
 pub(super) fn to_numpy(py: Python<'_>, array: Array) -> Bound<'_, PyAny> {
     match array {
         Array::U8(a) => a.into_vec().into_pyarray(py).into_any(),

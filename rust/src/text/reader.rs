@@ -17,7 +17,9 @@ pub fn load<F: Format>(source: Source, format: F, control: &Control) -> Result<B
     let mut table = Table::default();
     let mut checked = UNCHECKED_BYTES;
     while reader.advance(&mut table, usize::MAX, control)? {
-        let needed = table.n_bytes();
+        let announced = usize::try_from(reader.format.announced_rows()).unwrap_or(usize::MAX);
+        let announced_bytes = announced.saturating_mul(Table::<F::Label>::ROW_BYTES);
+        let needed = table.n_bytes().max(announced_bytes);
         if needed > checked {
             // The question is slow, so it is repeated only when the size has doubled.
             checked = needed.saturating_mul(2);

@@ -39,6 +39,9 @@ impl<L> Table<L> {
         self.starts.len() - 1
     }
 
+    /// Bytes of a row without features and labels.
+    pub(super) const ROW_BYTES: usize = 2 * size_of::<i64>();
+
     /// Returns the bytes of all rows.
     pub(super) fn n_bytes(&self) -> usize {
         size_of_val(&*self.starts)
@@ -128,6 +131,11 @@ pub trait Format: Send + 'static {
         table: &mut Table<Self::Label>,
         line: u64,
     ) -> Result<(), String>;
+
+    /// Returns the number of rows that the file claims to have; 0 if it does not say.
+    fn announced_rows(&self) -> u64 {
+        0
+    }
 
     /// Returns an error if the file must not end here.
     fn end(&self) -> Result<(), String>;

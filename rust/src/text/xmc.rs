@@ -84,6 +84,10 @@ impl Format for Xmc {
         Ok(())
     }
 
+    fn announced_rows(&self) -> u64 {
+        self.header.map_or(0, |header| header.rows)
+    }
+
     fn end(&self) -> Result<(), String> {
         match self.header {
             None => Err("the file is empty; it begins with a header \"N D K\"".into()),
