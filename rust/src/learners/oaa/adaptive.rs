@@ -3,11 +3,20 @@
 //! Algorithm and arithmetic are those of [`crate::linear::nag`], for a vector of classes. An example
 //! costs a square root and up to four divisions per class and feature.
 
-use super::chunk::Example;
-use super::tile::{each_lane, row_mut, Lanes, Tile};
+use super::chunk::{Chunk, Example};
+use super::kernels::{best, scores, Answer};
+use super::tile::{each_lane, for_groups, row_mut, Lanes, Tile};
 use crate::linear::nag;
 use crate::linear::{bounded_change, bounded_sum, Loss, NagSlot};
-use crate::simd::LANES;
+use crate::simd::{dispatched, LANES};
+
+dispatched! {
+    /// Learns the examples of a chunk in order, and appends to `answers` the answer to each before it
+    /// was learned.
+    pub(super) fn learn(tile: &mut Tile, chunk: &Chunk, loss: Loss, answers: &mut Vec<Answer>) {
+        for_groups!(tile.groups, learn_groups(tile, chunk, loss, answers));
+    }
+}
 
 /// Targets of a tile's classes for one example.
 struct Targets<const G: usize> {
@@ -19,19 +28,29 @@ struct Targets<const G: usize> {
     slopes: [Lanes; G],
 }
 
-/// Learns an example with the scores `p`. `rates` is a buffer.
 #[inline(always)]
-pub(super) fn learn<const G: usize>(
+fn learn_groups<const G: usize>(
     tile: &mut Tile,
-    example: &Example<'_>,
+    chunk: &Chunk,
     loss: Loss,
-    p: &[Lanes; G],
-    rates: &mut Vec<[Lanes; G]>,
+    answers: &mut Vec<Answer>,
 ) {
-    if let Some(targets) = targets(tile, example, loss, p) {
-        let sums = update_sums(tile, example, &targets.slopes, rates);
-        let u = steps(tile, example, loss, p, &targets, &sums);
-        apply(tile, example, &u, rates);
+    let mut rates = Vec::new();
+    for i in 0..chunk.rows.len() {
+        let example = chunk.get(i);
+        let mut p = scores::<G>(tile, &example);
+        if let Some(span) = example.params.span {
+            for p in p.as_flattened_mut() {
+                *p = span.clamp(*p);
+            }
+        }
+        answers.push(best::<G>(tile, &example, &p));
+        tile.mark_seen(example.labels);
+        if let Some(targets) = targets(tile, &example, loss, &p) {
+            let sums = update_sums(tile, &example, &targets.slopes, &mut rates);
+            let u = steps(tile, &example, loss, &p, &targets, &sums);
+            apply(tile, &example, &u, &rates);
+        }
     }
 }
 

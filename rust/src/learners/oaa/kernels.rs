@@ -83,20 +83,11 @@ fn averaged_sums<const G: usize>(
     sums
 }
 
-/// Brings sums into the bounds of scores and, if there is one, into the span.
-#[inline(always)]
-fn clamp<const G: usize>(scores: &mut [Lanes; G], span: Option<Span>) {
-    each_lane::<G>(|g, lane| scores[g][lane] = bounded_score(scores[g][lane]));
-    if let Some(span) = span {
-        each_lane::<G>(|g, lane| scores[g][lane] = span.clamp(scores[g][lane]));
-    }
-}
-
 /// Returns the scores of an example by the current weights.
 #[inline(always)]
 pub(super) fn scores<const G: usize>(tile: &Tile, example: &Example<'_>) -> [Lanes; G] {
     let mut scores = sums::<G>(&tile.weights, example.slots, example.values);
-    clamp(&mut scores, example.params.span);
+    each_lane::<G>(|g, lane| scores[g][lane] = bounded_score(scores[g][lane]));
     scores
 }
 
@@ -162,13 +153,13 @@ dispatched! {
         out: &mut [f32],
     ) {
         for (i, out) in out.chunks_exact_mut(tile.width()).enumerate() {
-            for_groups!(tile.groups, write_masked_scores(tile, weights, share, span, rows.row(i), out));
+            for_groups!(tile.groups, write_row(tile, weights, share, span, rows.row(i), out));
         }
     }
 }
 
 #[inline(always)]
-fn write_masked_scores<const G: usize>(
+fn write_row<const G: usize>(
     tile: &Tile,
     weights: &[f32],
     share: Option<f32>,
@@ -176,14 +167,37 @@ fn write_masked_scores<const G: usize>(
     (slots, values): (&[u32], &[f32]),
     out: &mut [f32],
 ) {
-    let mut p = match share {
-        Some(share) => averaged_sums::<G>(tile, share, slots, values),
-        None => sums::<G>(weights, slots, values),
-    };
-    clamp(&mut p, span);
+    match share {
+        Some(share) => write(
+            tile,
+            span,
+            averaged_sums::<G>(tile, share, slots, values),
+            out,
+        ),
+        None => write(tile, span, sums::<G>(weights, slots, values), out),
+    }
+}
+
+/// Writes sums as scores. The span is applied in memory: a branch before would keep the sums out of
+/// the registers.
+#[inline(always)]
+fn write<const G: usize>(tile: &Tile, span: Option<Span>, mut sums: [Lanes; G], out: &mut [f32]) {
     let mask = row::<G>(&tile.unseen_mask, 0);
-    each_lane::<G>(|g, lane| p[g][lane] += mask[g][lane]);
-    out.copy_from_slice(p.as_flattened());
+    each_lane::<G>(|g, lane| sums[g][lane] = bounded_score(sums[g][lane]) + mask[g][lane]);
+    out.copy_from_slice(sums.as_flattened());
+    if let Some(span) = span {
+        for (p, mask) in out.iter_mut().zip(&tile.unseen_mask) {
+            *p = span.clamp(*p) + mask;
+        }
+    }
+}
+
+dispatched! {
+    /// Learns the examples of a chunk in order, and appends to `answers` the answer to each before it
+    /// was learned.
+    pub(super) fn learn(tile: &mut Tile, chunk: &Chunk, loss: Loss, answers: &mut Vec<Answer>) {
+        for_groups!(tile.groups, learn_groups(tile, chunk, loss, answers));
+    }
 }
 
 dispatched! {
@@ -198,29 +212,34 @@ fn apply_slice<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[f32]
     apply(tile, example, row::<G>(u, 0));
 }
 
-/// Takes the steps of "pn" for an example with the scores `p`.
 #[inline(always)]
-pub(super) fn learn<const G: usize>(
+fn learn_groups<const G: usize>(
     tile: &mut Tile,
-    example: &Example<'_>,
+    chunk: &Chunk,
     loss: Loss,
-    p: &[Lanes; G],
+    answers: &mut Vec<Answer>,
 ) {
-    let rate = example.params.rate();
-    let mut u = [[0.0; LANES]; G];
-    match example.negatives {
-        None => u = negative_steps(loss, p, rate),
-        Some((negatives, weight)) => {
-            for at in tile.positions(negatives) {
-                let p = p.as_flattened()[at];
-                u.as_flattened_mut()[at] = loss.step(-1.0, p, rate * weight, 1.0);
+    for i in 0..chunk.rows.len() {
+        let example = chunk.get(i);
+        let rate = example.params.rate();
+        let p = scores::<G>(tile, &example);
+        answers.push(best::<G>(tile, &example, &p));
+        let mut u = [[0.0; LANES]; G];
+        match example.negatives {
+            None => u = negative_steps(loss, &p, rate),
+            Some((negatives, weight)) => {
+                for at in tile.positions(negatives) {
+                    let p = p.as_flattened()[at];
+                    u.as_flattened_mut()[at] = loss.step(-1.0, p, rate * weight, 1.0);
+                }
             }
         }
+        for at in tile.positions(example.labels) {
+            u.as_flattened_mut()[at] = loss.step(1.0, p.as_flattened()[at], rate, 1.0);
+        }
+        tile.mark_seen(example.labels);
+        apply::<G>(tile, &example, &u);
     }
-    for at in tile.positions(example.labels) {
-        u.as_flattened_mut()[at] = loss.step(1.0, p.as_flattened()[at], rate, 1.0);
-    }
-    apply::<G>(tile, example, &u);
 }
 
 /// Returns the steps of classes that the example does not belong to: [`Loss::step`] for y = -1.

@@ -7,18 +7,17 @@
 use rayon::prelude::*;
 
 use super::chunk::{Chunk, NegativeSampler};
-use super::kernels::{best, learn_softmax, scores, Answer};
+use super::kernels::{learn_softmax, Answer};
 use super::preparer::ExamplePreparer;
 use super::pruned::PrunedWeights;
-use super::tile::{for_groups, Tile};
+use super::tile::Tile;
 use super::{adaptive, kernels, Params};
 use crate::control::Control;
 use crate::data::{Batch, Preparation, RowBuffer, Scaling};
 use crate::error::Result;
-use crate::linear::Loss;
 use crate::memory;
 use crate::model::{Learning, Mistakes};
-use crate::simd::{dispatched, LANES};
+use crate::simd::LANES;
 use crate::threads::with_threads;
 
 /// Approximate number of bytes of weights in memory while the others are pruned or not yet learned,
@@ -181,8 +180,12 @@ fn learn_chunk(
         // with every example. So this one is moved out until the tile is done.
         let mut own_answers = std::mem::take(answers);
         own_answers.clear();
-        if let Some(loss) = loss {
-            learn_tile(tile, chunk, loss, params.is_adaptive(), &mut own_answers);
+        match loss {
+            Some(loss) if params.is_adaptive() => {
+                adaptive::learn(tile, chunk, loss, &mut own_answers);
+            }
+            Some(loss) => kernels::learn(tile, chunk, loss, &mut own_answers),
+            None => {}
         }
         *answers = own_answers;
     };
@@ -193,42 +196,6 @@ fn learn_chunk(
     }
     if loss.is_none() {
         learn_softmax(tiles, chunk, answers);
-    }
-}
-
-dispatched! {
-    /// Learns the examples of a chunk in order, and appends to `answers` the answer to each before it
-    /// was learned.
-    fn learn_tile(
-        tile: &mut Tile,
-        chunk: &Chunk,
-        loss: Loss,
-        is_adaptive: bool,
-        answers: &mut Vec<Answer>,
-    ) {
-        for_groups!(tile.groups, learn_groups(tile, chunk, loss, is_adaptive, answers));
-    }
-}
-
-#[inline(always)]
-fn learn_groups<const G: usize>(
-    tile: &mut Tile,
-    chunk: &Chunk,
-    loss: Loss,
-    is_adaptive: bool,
-    answers: &mut Vec<Answer>,
-) {
-    let mut rates = Vec::new();
-    for i in 0..chunk.rows.len() {
-        let example = chunk.get(i);
-        let p = scores::<G>(tile, &example);
-        answers.push(best::<G>(tile, &example, &p));
-        tile.mark_seen(example.labels);
-        if is_adaptive {
-            adaptive::learn(tile, &example, loss, &p, &mut rates);
-        } else {
-            kernels::learn(tile, &example, loss, &p);
-        }
     }
 }
 
