@@ -4,17 +4,17 @@
 //! costs a square root and up to four divisions per class and feature.
 
 use super::chunk::{Chunk, Example};
-use super::kernels::{best, scores, Answer};
+use super::kernels::{best, scores, BestClass};
 use super::tile::{each_lane, for_groups, row_mut, Lanes, Tile};
 use crate::linear::nag;
 use crate::linear::{bounded_change, bounded_sum, Loss, NagSlot};
 use crate::simd::{dispatched, LANES};
 
 dispatched! {
-    /// Learns the examples of a chunk in order, and appends to `answers` the answer to each before it
+    /// Learns the examples of a chunk in order, and appends to `out` the best class of each before it
     /// was learned.
-    pub(super) fn learn(tile: &mut Tile, chunk: &Chunk, loss: Loss, answers: &mut Vec<Answer>) {
-        for_groups!(tile.groups, learn_groups(tile, chunk, loss, answers));
+    pub(super) fn learn(tile: &mut Tile, chunk: &Chunk, loss: Loss, out: &mut Vec<BestClass>) {
+        for_groups!(tile.groups, learn_groups(tile, chunk, loss, out));
     }
 }
 
@@ -33,18 +33,18 @@ fn learn_groups<const G: usize>(
     tile: &mut Tile,
     chunk: &Chunk,
     loss: Loss,
-    answers: &mut Vec<Answer>,
+    out: &mut Vec<BestClass>,
 ) {
     let mut rates = Vec::new();
     for i in 0..chunk.rows.len() {
         let example = chunk.get(i);
-        let mut p = scores::<G>(tile, &example);
+        let mut p = scores::<G>(&tile.weights, &example);
         if let Some(span) = example.params.span {
             for p in p.as_flattened_mut() {
                 *p = span.clamp(*p);
             }
         }
-        answers.push(best::<G>(tile, &example, &p));
+        out.push(best::<G>(tile, &p));
         tile.mark_seen(example.labels);
         if let Some(targets) = targets(tile, &example, loss, &p) {
             let sums = update_sums(tile, &example, &targets.slopes, &mut rates);

@@ -10,10 +10,9 @@
 //! Parameters that couple the classes are refused: the softmax, and early stopping, which compares
 //! all classes after each pass.
 
-use super::kernels::Answer;
 use super::pruned::PrunedWeights;
 use super::tile::Tile;
-use super::training::{check_memory, Oaa};
+use super::training::{check_memory, Answer, Oaa};
 use super::{OaaLoss, Params};
 use crate::control::Control;
 use crate::data::{Batch, MeanWeight, Preparation};

@@ -9,48 +9,17 @@
 use super::chunk::{Chunk, Example};
 use super::tile::{averaged, each_lane, for_groups, row, row_mut, Lanes, Tile};
 use crate::data::RaggedRows;
-use crate::file::is_score;
 use crate::linear::loss::{descend, softmax};
-use crate::linear::{bounded_score, Loss, Span};
-use crate::model::Mistakes;
-use crate::record;
+use crate::linear::{bounded_score, Loss};
 use crate::simd::{dispatched, LANES};
 
-/// The best class of some tiles for an example, before it was learned.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Answer {
-    /// Score of the class; minus infinity if no class of the tiles had been seen.
-    score: f32,
-    is_right: bool,
-    /// Importance of the example.
-    importance: f32,
-}
-
-record!(Answer {
-    score: is_score,
-    is_right,
-    importance
-});
-
-impl Answer {
-    /// Bytes of a stored answer.
-    pub const BYTES: usize = 2 * size_of::<f32>() + size_of::<bool>();
-
-    /// Returns the better of two answers for an example. Equal scores go to `self`, whose classes
-    /// come first.
-    pub fn or(self, other: Self) -> Self {
-        if other.score > self.score {
-            other
-        } else {
-            self
-        }
-    }
-
-    /// Adds the answer to the progressive loss. With label sets it is right if the class is one of
-    /// them (1 - P@1).
-    pub fn count(&self, progress: &mut Mistakes) {
-        progress.count(!self.is_right, self.importance);
-    }
+/// The best class of a tile for an example.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BestClass {
+    /// Its score; minus infinity if no class has been seen.
+    pub score: f32,
+    /// The class; the lowest of those with this score.
+    pub class: u32,
 }
 
 /// Returns the sum over the features of value times weight, for each class.
@@ -64,40 +33,17 @@ fn sums<const G: usize>(weights: &[f32], slots: &[u32], values: &[f32]) -> [Lane
     sums
 }
 
-/// Returns [`sums`] of the weights that [`Tile::prediction_weights`] would compute.
-#[inline(always)]
-fn averaged_sums<const G: usize>(
-    tile: &Tile,
-    share: f32,
-    slots: &[u32],
-    values: &[f32],
-) -> [Lanes; G] {
-    let mut sums = [[0.0; LANES]; G];
-    for (&slot, &x) in slots.iter().zip(values) {
-        let weights = row::<G>(&tile.weights, slot);
-        let average_sums = row::<G>(&tile.average_sums, slot);
-        each_lane::<G>(|g, lane| {
-            sums[g][lane] += x * averaged(weights[g][lane], average_sums[g][lane], share);
-        });
-    }
-    sums
-}
-
 /// Returns the scores of an example by the current weights.
 #[inline(always)]
-pub(super) fn scores<const G: usize>(tile: &Tile, example: &Example<'_>) -> [Lanes; G] {
-    let mut scores = sums::<G>(&tile.weights, example.slots, example.values);
+pub(super) fn scores<const G: usize>(weights: &[f32], example: &Example<'_>) -> [Lanes; G] {
+    let mut scores = sums::<G>(weights, example.slots, example.values);
     each_lane::<G>(|g, lane| scores[g][lane] = bounded_score(scores[g][lane]));
     scores
 }
 
-/// Returns the best of a tile's seen classes, the lowest of those with this score.
+/// Returns the best of a tile's seen classes.
 #[inline(always)]
-pub(super) fn best<const G: usize>(
-    tile: &Tile,
-    example: &Example<'_>,
-    scores: &[Lanes; G],
-) -> Answer {
+pub(super) fn best<const G: usize>(tile: &Tile, scores: &[Lanes; G]) -> BestClass {
     let mask = row::<G>(&tile.unseen_mask, 0);
     let mut top = [f32::NEG_INFINITY; LANES];
     let mut masked = *scores;
@@ -118,85 +64,77 @@ pub(super) fn best<const G: usize>(
         lowest[lane] = lowest[lane].min(class);
     });
     let class = lowest.iter().fold(u32::MAX, |a, &b| a.min(b));
-    Answer {
-        score,
-        is_right: score > f32::NEG_INFINITY && example.labels.binary_search(&class).is_ok(),
-        importance: example.params.importance,
-    }
+    BestClass { score, class }
 }
 
 dispatched! {
     /// Writes the scores of one example to `out`, which is as long as the tile is wide, and returns
-    /// the answer. For the softmax, which needs the scores of all tiles before a step.
-    pub(super) fn score_example(tile: &Tile, example: &Example<'_>, out: &mut [f32]) -> Answer {
+    /// the best class. For the softmax, which needs the scores of all tiles before a step.
+    pub(super) fn score_example(tile: &Tile, example: &Example<'_>, out: &mut [f32]) -> BestClass {
         for_groups!(tile.groups, write_scores(tile, example, out))
     }
 }
 
 #[inline(always)]
-fn write_scores<const G: usize>(tile: &Tile, example: &Example<'_>, out: &mut [f32]) -> Answer {
-    let scores = scores::<G>(tile, example);
+fn write_scores<const G: usize>(tile: &Tile, example: &Example<'_>, out: &mut [f32]) -> BestClass {
+    let scores = scores::<G>(&tile.weights, example);
     out.copy_from_slice(scores.as_flattened());
-    best::<G>(tile, example, &scores)
+    best::<G>(tile, &scores)
 }
 
 dispatched! {
-    /// Writes the scores of a tile's classes for each of `rows`, minus infinity for classes not
-    /// seen. `weights` are those to predict with or, with the `share` of the average sums to
-    /// subtract, those of the tile.
-    pub(super) fn score_rows(
-        tile: &Tile,
-        weights: &[f32],
-        share: Option<f32>,
-        span: Option<Span>,
-        rows: &RaggedRows,
-        out: &mut [f32],
-    ) {
-        for (i, out) in out.chunks_exact_mut(tile.width()).enumerate() {
-            for_groups!(tile.groups, write_row(tile, weights, share, span, rows.row(i), out));
+    /// Writes the scores of rows of slots for prediction. `out` has `groups` groups of lanes per row.
+    pub(super) fn score_rows(weights: &[f32], groups: usize, rows: &RaggedRows, out: &mut [f32]) {
+        for (i, out) in out.chunks_exact_mut(groups * LANES).enumerate() {
+            for_groups!(groups, write_sums(weights, rows.row(i), out));
         }
     }
 }
 
 #[inline(always)]
-fn write_row<const G: usize>(
+fn write_sums<const G: usize>(weights: &[f32], row: (&[u32], &[f32]), out: &mut [f32]) {
+    write(sums::<G>(weights, row.0, row.1), out);
+}
+
+dispatched! {
+    /// Writes [`score_rows`] for the weights that [`Tile::prediction_weights`] would compute.
+    pub(super) fn score_rows_averaged(tile: &Tile, share: f32, rows: &RaggedRows, out: &mut [f32]) {
+        for (i, out) in out.chunks_exact_mut(tile.width()).enumerate() {
+            for_groups!(tile.groups, write_averaged_sums(tile, share, rows.row(i), out));
+        }
+    }
+}
+
+#[inline(always)]
+fn write_averaged_sums<const G: usize>(
     tile: &Tile,
-    weights: &[f32],
-    share: Option<f32>,
-    span: Option<Span>,
+    share: f32,
     (slots, values): (&[u32], &[f32]),
     out: &mut [f32],
 ) {
-    match share {
-        Some(share) => write(
-            tile,
-            span,
-            averaged_sums::<G>(tile, share, slots, values),
-            out,
-        ),
-        None => write(tile, span, sums::<G>(weights, slots, values), out),
+    let mut sums = [[0.0; LANES]; G];
+    for (&slot, &x) in slots.iter().zip(values) {
+        let weights = row::<G>(&tile.weights, slot);
+        let average_sums = row::<G>(&tile.average_sums, slot);
+        each_lane::<G>(|g, lane| {
+            sums[g][lane] += x * averaged(weights[g][lane], average_sums[g][lane], share);
+        });
     }
+    write(sums, out);
 }
 
-/// Writes sums as scores. The span is applied in memory: a branch before would keep the sums out of
-/// the registers.
+/// Writes sums as scores.
 #[inline(always)]
-fn write<const G: usize>(tile: &Tile, span: Option<Span>, mut sums: [Lanes; G], out: &mut [f32]) {
-    let mask = row::<G>(&tile.unseen_mask, 0);
-    each_lane::<G>(|g, lane| sums[g][lane] = bounded_score(sums[g][lane]) + mask[g][lane]);
+fn write<const G: usize>(mut sums: [Lanes; G], out: &mut [f32]) {
+    each_lane::<G>(|g, lane| sums[g][lane] = bounded_score(sums[g][lane]));
     out.copy_from_slice(sums.as_flattened());
-    if let Some(span) = span {
-        for (p, mask) in out.iter_mut().zip(&tile.unseen_mask) {
-            *p = span.clamp(*p) + mask;
-        }
-    }
 }
 
 dispatched! {
-    /// Learns the examples of a chunk in order, and appends to `answers` the answer to each before it
+    /// Learns the examples of a chunk in order, and appends to `out` the best class of each before it
     /// was learned.
-    pub(super) fn learn(tile: &mut Tile, chunk: &Chunk, loss: Loss, answers: &mut Vec<Answer>) {
-        for_groups!(tile.groups, learn_groups(tile, chunk, loss, answers));
+    pub(super) fn learn(tile: &mut Tile, chunk: &Chunk, loss: Loss, out: &mut Vec<BestClass>) {
+        for_groups!(tile.groups, learn_groups(tile, chunk, loss, out));
     }
 }
 
@@ -217,13 +155,13 @@ fn learn_groups<const G: usize>(
     tile: &mut Tile,
     chunk: &Chunk,
     loss: Loss,
-    answers: &mut Vec<Answer>,
+    out: &mut Vec<BestClass>,
 ) {
     for i in 0..chunk.rows.len() {
         let example = chunk.get(i);
         let rate = example.params.rate();
-        let p = scores::<G>(tile, &example);
-        answers.push(best::<G>(tile, &example, &p));
+        let p = scores::<G>(&tile.weights, &example);
+        out.push(best::<G>(tile, &p));
         let mut u = [[0.0; LANES]; G];
         match example.negatives {
             None => u = negative_steps(loss, &p, rate),
@@ -318,17 +256,17 @@ const MAX_SUBSTEP: f32 = 1.0;
 /// Largest number of substeps. After this many the gradient is zero.
 const MAX_SUBSTEP_COUNT: f32 = 32.0;
 
-/// Learns the examples of a chunk in order, and appends to `answers`, per tile, the answer to each
-/// before it was learned.
-pub(super) fn learn_softmax(tiles: &mut [Tile], chunk: &Chunk, answers: &mut [Vec<Answer>]) {
+/// Learns the examples of a chunk in order, and appends to `bests`, per tile, the best class of
+/// each before it was learned.
+pub(super) fn learn_softmax(tiles: &mut [Tile], chunk: &Chunk, bests: &mut [Vec<BestClass>]) {
     let width: usize = tiles.iter().map(Tile::width).sum();
     let (mut scores, mut steps) = (vec![0.0; width], vec![0.0; width]);
     let mut gradients = vec![0.0; width];
     for i in 0..chunk.rows.len() {
         let example = chunk.get(i);
-        for (tile, answers) in tiles.iter().zip(&mut *answers) {
+        for (tile, bests) in tiles.iter().zip(&mut *bests) {
             let scores = &mut scores[tile.first..][..tile.width()];
-            answers.push(score_example(tile, &example, scores));
+            bests.push(score_example(tile, &example, scores));
         }
         if example.labels.is_empty() {
             continue;

@@ -3,7 +3,8 @@
 //! A tile's weights are used for all rows of a block before those of the next tile. So they come
 //! from the cache, and sums stay in registers.
 
-use super::kernels::score_rows;
+use super::kernels::{score_rows, score_rows_averaged};
+use super::tile::Tile;
 use super::Oaa;
 use crate::control::Control;
 use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
@@ -42,33 +43,26 @@ impl<'a> TilePredictor<'a> {
         }
     }
 
-    /// Computes the scores of all rows and classes. Calls `consume` with a row of the block, the
-    /// first of some consecutive classes, and their scores: minus infinity for classes not seen and
-    /// for padding.
-    fn score(
+    /// Calls `consume` with each tile and its scores for all rows of the block.
+    fn score_tiles(
         &mut self,
         control: &Control,
-        mut consume: impl FnMut(usize, usize, &[f32]),
+        mut consume: impl FnMut(&Tile, &[f32]),
     ) -> Result<()> {
         let (rows, scores, preparer) = (&self.rows, &mut self.scores, &self.oaa.preparer);
-        if let Some(pruned) = &self.oaa.pruned {
-            for i in 0..rows.len() {
-                control.check()?;
-                pruned.score(rows.row(i), preparer.span, scores);
-                consume(i, 0, scores);
-            }
-        }
+        let share = preparer.average_share();
         for (number, tile) in self.oaa.tiles.iter().enumerate() {
             control.check()?;
             scores.resize(rows.len() * tile.width(), 0.0);
-            let (weights, share) = match self.frozen {
-                Some(frozen) => (&frozen[number][..], None),
-                None => (&tile.weights[..], preparer.average_share()),
-            };
-            score_rows(tile, weights, share, preparer.span, rows, scores);
-            for (i, scores) in scores.chunks_exact(tile.width()).enumerate() {
-                consume(i, tile.first, scores);
+            match (self.frozen, share) {
+                (Some(frozen), _) => score_rows(&frozen[number], tile.groups, rows, scores),
+                (None, Some(share)) => score_rows_averaged(tile, share, rows, scores),
+                (None, None) => score_rows(&tile.weights, tile.groups, rows, scores),
             }
+            if let Some(span) = preparer.span {
+                scores.iter_mut().for_each(|p| *p = span.clamp(*p));
+            }
+            consume(tile, scores);
         }
         Ok(())
     }
@@ -100,8 +94,22 @@ impl Predictor for TilePredictor<'_> {
         control: &Control,
     ) -> Result<()> {
         let mut tops = vec![TopK::new(k.min(self.oaa.n_classes)); self.rows.len()];
-        self.score(control, |i, first, scores| {
-            push_scores(&mut tops[i], first as u32, scores);
+        if let Some(pruned) = &self.oaa.pruned {
+            for (i, top) in tops.iter_mut().enumerate() {
+                control.check()?;
+                pruned.score(self.rows.row(i), self.oaa.preparer.span, &mut self.scores);
+                for (class, &score) in (0..).zip(&self.scores) {
+                    // Scores of classes not seen are not above the bar.
+                    if score > top.bar() {
+                        top.push(class, score);
+                    }
+                }
+            }
+        }
+        self.score_tiles(control, |tile, scores| {
+            for (top, scores) in tops.iter_mut().zip(scores.chunks_exact(tile.width())) {
+                push_scores(top, tile, scores);
+            }
         })?;
         let out = labels.chunks_exact_mut(k).zip(scores.chunks_exact_mut(k));
         for (top, (labels, scores)) in tops.iter().zip(out) {
@@ -113,33 +121,43 @@ impl Predictor for TilePredictor<'_> {
     /// Writes minus infinity for classes not seen.
     fn all_scores(&mut self, scores: &mut [f32], control: &Control) -> Result<bool> {
         let n_classes = self.oaa.n_classes;
-        self.score(control, |i, first, part| {
-            let out = &mut scores[i * n_classes..][first..n_classes];
-            let n = out.len().min(part.len());
-            out[..n].copy_from_slice(&part[..n]);
+        if let Some(pruned) = &self.oaa.pruned {
+            for (i, out) in scores.chunks_exact_mut(n_classes).enumerate() {
+                control.check()?;
+                pruned.score(self.rows.row(i), self.oaa.preparer.span, &mut self.scores);
+                out.copy_from_slice(&self.scores);
+            }
+        }
+        self.score_tiles(control, |tile, tile_scores| {
+            let rows = scores.chunks_exact_mut(n_classes);
+            for (out, scores) in rows.zip(tile_scores.chunks_exact(tile.width())) {
+                let masked = scores.iter().zip(&tile.unseen_mask);
+                for (out, (score, mask)) in out[tile.first..].iter_mut().zip(masked) {
+                    *out = score + mask;
+                }
+            }
         })?;
         Ok(true)
     }
 }
 
-/// Offers the scores of the classes from `first` on to the best of a row.
-fn push_scores(top: &mut TopK, mut first: u32, scores: &[f32]) {
-    let (groups, rest) = scores.as_chunks::<LANES>();
-    for group in groups {
+/// Offers a tile's scores to the best of a row.
+fn push_scores(top: &mut TopK, tile: &Tile, scores: &[f32]) {
+    let masks = tile.unseen_mask.chunks_exact(LANES);
+    let groups = scores.chunks_exact(LANES).zip(masks);
+    for (first, (scores, mask)) in (tile.first as u32..).step_by(LANES).zip(groups) {
         let bar = top.bar();
+        let masked = scores.iter().zip(mask);
         // Most groups have no score above the bar. Without an early exit this vectorizes.
-        if group.iter().fold(false, |any, &score| any | (score > bar)) {
-            push_each(top, first, group);
-        }
-        first += LANES as u32;
-    }
-    push_each(top, first, rest);
-}
-
-fn push_each(top: &mut TopK, first: u32, scores: &[f32]) {
-    for (class, &score) in (first..).zip(scores) {
-        if score > f32::NEG_INFINITY {
-            top.push(class, score);
+        if masked
+            .clone()
+            .fold(false, |any, (score, mask)| any | (score + mask > bar))
+        {
+            for (class, (score, mask)) in (first..).zip(masked) {
+                if score + mask > f32::NEG_INFINITY {
+                    top.push(class, *score);
+                }
+            }
         }
     }
 }

@@ -7,7 +7,7 @@
 use rayon::prelude::*;
 
 use super::chunk::{Chunk, NegativeSampler};
-use super::kernels::{learn_softmax, Answer};
+use super::kernels::{learn_softmax, BestClass};
 use super::preparer::ExamplePreparer;
 use super::pruned::PrunedWeights;
 use super::tile::Tile;
@@ -15,10 +15,11 @@ use super::{adaptive, kernels, Params};
 use crate::control::Control;
 use crate::data::{Batch, Preparation, RowBuffer, Scaling};
 use crate::error::Result;
-use crate::memory;
+use crate::file::is_score;
 use crate::model::{Learning, Mistakes};
 use crate::simd::LANES;
 use crate::threads::with_threads;
+use crate::{memory, record};
 
 /// Approximate number of bytes of weights in memory while the others are pruned or not yet learned,
 /// if there are more tiles than threads.
@@ -40,6 +41,59 @@ pub struct Oaa {
     pub(super) tiles: Vec<Tile>,
     /// Weights that remain after `fit` with `prune`.
     pub(super) pruned: Option<PrunedWeights>,
+}
+
+/// The best class of some tiles for an example, before it was learned.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Answer {
+    /// Score of the class; minus infinity if no class of the tiles had been seen.
+    score: f32,
+    is_right: bool,
+    /// Importance of the example.
+    importance: f32,
+}
+
+record!(Answer {
+    score: is_score,
+    is_right,
+    importance
+});
+
+impl Answer {
+    /// Bytes of a stored answer.
+    pub const BYTES: usize = 2 * size_of::<f32>() + size_of::<bool>();
+
+    /// Returns the answer for example `i` of a chunk, from the best class of each tile. Equal scores
+    /// go to the lowest class.
+    fn new(bests: &[Vec<BestClass>], chunk: &Chunk, i: usize) -> Self {
+        let unseen = BestClass {
+            score: f32::NEG_INFINITY,
+            class: u32::MAX,
+        };
+        let best = bests.iter().map(|bests| bests[i]);
+        let best = best.fold(unseen, |a, b| if b.score > a.score { b } else { a });
+        Self {
+            score: best.score,
+            is_right: chunk.labels.get(i).binary_search(&best.class).is_ok(),
+            importance: chunk.params[i].importance,
+        }
+    }
+
+    /// Returns the better of two answers for an example. Equal scores go to `self`, whose classes
+    /// come first.
+    pub fn or(self, other: Self) -> Self {
+        if other.score > self.score {
+            other
+        } else {
+            self
+        }
+    }
+
+    /// Adds the answer to the progressive loss. With label sets it is right if the class is one of
+    /// them (1 - P@1).
+    pub fn count(&self, progress: &mut Mistakes) {
+        progress.count(!self.is_right, self.importance);
+    }
 }
 
 impl Oaa {
@@ -70,7 +124,7 @@ impl Oaa {
         with_threads(n_threads, |parallel| {
             let new_chunk = || Chunk::new(self.n_classes, self.preparer.sampler.weight());
             let (mut chunk, mut next) = (new_chunk(), new_chunk());
-            let mut answers: Vec<Vec<Answer>> = vec![Vec::new(); self.tiles.len()];
+            let mut bests: Vec<Vec<BestClass>> = vec![Vec::new(); self.tiles.len()];
             let mut order = learning.order;
             let (params, tiles, preparer) = (&self.params, &mut self.tiles, &mut self.preparer);
             preparer.fill_chunk(params, learning, order, &mut chunk);
@@ -84,7 +138,7 @@ impl Oaa {
                     &[]
                 };
                 let mut learn =
-                    || learn_chunk(params, tiles, n_slots, &chunk, parallel, &mut answers);
+                    || learn_chunk(params, tiles, n_slots, &chunk, parallel, &mut bests);
                 let mut prepare = || preparer.fill_chunk(params, learning, order, &mut next);
                 if parallel {
                     rayon::join(learn, prepare);
@@ -93,10 +147,7 @@ impl Oaa {
                     prepare();
                 }
                 for i in 0..n_learned {
-                    let tile_answers = answers.iter().map(|answers| answers[i]);
-                    if let Some(answer) = tile_answers.reduce(Answer::or) {
-                        on_answer(learning.progress, answer);
-                    }
+                    on_answer(learning.progress, Answer::new(&bests, &chunk, i));
                 }
                 outcome = outcome.and(learning.report(n_learned));
                 std::mem::swap(&mut chunk, &mut next);
@@ -159,18 +210,18 @@ impl Oaa {
     }
 }
 
-/// Learns a chunk, whose examples and those before have `n_slots` features. Replaces `answers` by
-/// the answers of each tile before an example was learned.
+/// Learns a chunk, whose examples and those before have `n_slots` features. Replaces `bests`, per
+/// tile, by the best class of each example before it was learned.
 fn learn_chunk(
     params: &Params,
     tiles: &mut [Tile],
     n_slots: usize,
     chunk: &Chunk,
     parallel: bool,
-    answers: &mut [Vec<Answer>],
+    bests: &mut [Vec<BestClass>],
 ) {
     let loss = params.loss.single();
-    let work = |(tile, answers): (&mut Tile, &mut Vec<Answer>)| {
+    let work = |(tile, bests): (&mut Tile, &mut Vec<BestClass>)| {
         tile.grow(n_slots);
         if let Some(factor) = chunk.rescaling {
             let sums = tile.average_sums.to_mut().iter_mut();
@@ -178,24 +229,24 @@ fn learn_chunk(
         }
         // The vectors of other threads' tiles lie in the same cache line, and their lengths change
         // with every example. So this one is moved out until the tile is done.
-        let mut own_answers = std::mem::take(answers);
-        own_answers.clear();
+        let mut own_bests = std::mem::take(bests);
+        own_bests.clear();
         match loss {
             Some(loss) if params.is_adaptive() => {
-                adaptive::learn(tile, chunk, loss, &mut own_answers);
+                adaptive::learn(tile, chunk, loss, &mut own_bests);
             }
-            Some(loss) => kernels::learn(tile, chunk, loss, &mut own_answers),
+            Some(loss) => kernels::learn(tile, chunk, loss, &mut own_bests),
             None => {}
         }
-        *answers = own_answers;
+        *bests = own_bests;
     };
     if parallel {
-        tiles.par_iter_mut().zip(&mut *answers).for_each(work);
+        tiles.par_iter_mut().zip(&mut *bests).for_each(work);
     } else {
-        tiles.iter_mut().zip(&mut *answers).for_each(work);
+        tiles.iter_mut().zip(&mut *bests).for_each(work);
     }
     if loss.is_none() {
-        learn_softmax(tiles, chunk, answers);
+        learn_softmax(tiles, chunk, bests);
     }
 }
 
