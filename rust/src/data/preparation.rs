@@ -74,9 +74,11 @@ impl Preparation {
         let n_cols = rows.n_cols();
         if !can_alloc(bytes_needed(n_cols, n_bits, standard)) {
             return Err(match n_bits {
-                Some(bits) => {
-                    Error::parameter("n_bits", bits, "smaller, so that its columns fit into memory")
-                }
+                Some(bits) => Error::parameter(
+                    "n_bits",
+                    bits,
+                    "smaller, so that its columns fit into memory",
+                ),
                 None => Error::data(format!(
                     "X has {n_cols} features, which do not fit into memory; hash them (n_bits)"
                 )),
