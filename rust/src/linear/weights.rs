@@ -164,8 +164,11 @@ impl<V: Copy + Default> Table<V> {
     pub fn place_of(&mut self, key: u32) -> usize {
         debug_assert_ne!(key, FREE_KEY);
         loop {
-            if !self.slots.is_empty() {
-                let at = find(&self.slots, key);
+            if let Some(mask) = self.slots.len().checked_sub(1) {
+                let mut at = place(key, self.slots.len());
+                while self.slots[at].key != key && self.slots[at].key != FREE_KEY {
+                    at = (at + 1) & mask;
+                }
                 if self.slots[at].key == key {
                     return at;
                 }
@@ -222,7 +225,10 @@ impl<V: Copy + Default> Table<V> {
         };
         let old = std::mem::replace(&mut self.slots, vec![free; capacity]);
         for slot in old.into_iter().filter(|slot| slot.key != FREE_KEY) {
-            let at = find(&self.slots, slot.key);
+            let mut at = place(slot.key, capacity);
+            while self.slots[at].key != FREE_KEY {
+                at = (at + 1) & (capacity - 1);
+            }
             self.slots[at] = slot;
         }
     }
@@ -260,19 +266,18 @@ pub fn lookup<V>(slots: &[Slot<V>], key: u32) -> Option<&V> {
     if slots.is_empty() {
         return None;
     }
-    let slot = &slots[find(slots, key)];
-    (slot.key == key).then_some(&slot.value)
-}
-
-/// Returns the slot of `key`, or the free slot where it belongs. There must be slots.
-#[inline]
-fn find<V>(slots: &[Slot<V>], key: u32) -> usize {
     let mask = slots.len() - 1;
     let mut at = place(key, slots.len());
-    while slots[at].key != key && slots[at].key != FREE_KEY {
+    loop {
+        let slot = &slots[at];
+        if slot.key == key {
+            return Some(&slot.value);
+        }
+        if slot.key == FREE_KEY {
+            return None;
+        }
         at = (at + 1) & mask;
     }
-    at
 }
 
 /// Weights of one regressor by column, possibly with state of the optimizer.
