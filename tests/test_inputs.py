@@ -353,7 +353,7 @@ def test_columns_beyond_the_memory_are_refused(name):
     few = np.arange(4, dtype=np.int64)
     starts = np.arange(5, dtype=np.int64)
     X = sp.csr_matrix((np.ones(4, np.float32), few, starts), shape=(4, 2**32 - 2))
-    with pytest.raises(ValueError, match="features,? .*do not fit into memory"):
+    with pytest.raises(ValueError, match="do not fit into memory"):
         estimators.ALL[name](scaling="standard").fit(X, [0, 1, 0, 1])
 
 
