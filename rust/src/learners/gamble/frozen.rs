@@ -230,6 +230,7 @@ impl Router {
         }
         for (row, number) in which.enumerate() {
             rows.read(number, &mut self.buffer);
+            self.written.reserve(self.buffer.columns.len());
             for (&column, &value) in self.buffer.columns.iter().zip(&self.buffer.values) {
                 let at = row * rows.n_cols() + column as usize;
                 self.has_missing |= value.is_nan();
