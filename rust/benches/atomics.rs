@@ -1,4 +1,4 @@
-//! Work of sixteen threads for tools/count_atomics.py. It counts the instructions that lock a cache
+//! Work of sixteen threads for tools/atomics.py. It counts the instructions that lock a cache
 //! line, under valgrind: every lock and every update of a shared counter begins with one.
 //!
 //! Without arguments the program lists the loops. With the name of a loop and a number, it prepares
