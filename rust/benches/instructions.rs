@@ -76,7 +76,7 @@ fn main() {
     }
 }
 
-/// Runs the loop. tools/bench_check.py counts the instructions between the call and the return of the
+/// Runs the loop. tools/counts.py counts the instructions between the call and the return of the
 /// function of this name.
 #[inline(never)]
 fn measured_loop(run: &mut dyn FnMut()) {
