@@ -85,9 +85,9 @@ TREES = ["lomtree", "lomtree-swapping", "filter-tree", "random-tree", *RECALL_TR
 def dense(n=240, n_classes=6, seed=0):
     """Return well separated classes in six dimensions: X float64, y int64."""
     random = np.random.default_rng(seed)
-    centres = np.eye(6)[np.arange(n_classes) % 6] * 4 + random.normal(size=(n_classes, 6)) * 0.3
+    centers = np.eye(6)[np.arange(n_classes) % 6] * 4 + random.normal(size=(n_classes, 6)) * 0.3
     y = random.permutation(np.arange(n) % n_classes)
-    return centres[y] + random.normal(size=(n, 6)) * 0.4, y
+    return centers[y] + random.normal(size=(n, 6)) * 0.4, y
 
 
 def sparse(n=300, n_classes=12, seed=0):

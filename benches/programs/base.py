@@ -107,7 +107,7 @@ def indicator(y, n_classes):
     return sp.csr_matrix(y, dtype=np.float32)
 
 
-def labelled(X, y, n_classes):
+def labeled(X, y, n_classes):
     """Return the rows that have a label, and their labels as an indicator."""
     y = indicator(y, n_classes)
     have = np.diff(y.indptr) > 0

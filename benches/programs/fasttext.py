@@ -3,7 +3,7 @@
 import os
 
 import fasttext
-from programs.base import Adapter, label_lists, labelled
+from programs.base import Adapter, label_lists, labeled
 
 MARK = "__label__"
 #: Fewest threads, even on fewer cores. With fewer threads fastText does not initialize most
@@ -16,7 +16,7 @@ class FastText(Adapter):
 
     def prepare(self, X, y):
         path = self.folder / "train.fasttext"
-        X, y = labelled(X, y, self.n_classes)
+        X, y = labeled(X, y, self.n_classes)
         lines = zip(label_lists(y), self.rows(X), strict=True)
         with path.open("w") as file:
             for labels, words in lines:

@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import scipy.sparse as sp
-from programs.base import Adapter, labelled
+from programs.base import Adapter, labeled
 
 #: Width of the beam in omikuji and PECOS, their default.
 BEAM = 10
@@ -22,7 +22,7 @@ class Omikuji(Adapter):
         from omikuji._libomikuji import ffi, lib
         from sklearn.datasets import dump_svmlight_file
 
-        X, y = labelled(X, y, self.n_classes)
+        X, y = labeled(X, y, self.n_classes)
         # omikuji refuses lines without features.
         full = np.diff(X.indptr) > 0
         X, y = X[full], y[full]
@@ -104,7 +104,7 @@ class NapkinXC(Adapter):
     def prepare(self, X, y):
         if self.k == 1:
             return sp.csr_matrix(X), y.tolist()
-        return labelled(X, y, self.n_classes)
+        return labeled(X, y, self.n_classes)
 
     def fit(self, data):
         options = {name: value for name, value in self.options.items() if name != "model"}
@@ -133,7 +133,7 @@ class Pecos(Adapter):
     as in PECOS's own example."""
 
     def prepare(self, X, y):
-        X, y = labelled(X, y, self.n_classes)
+        X, y = labeled(X, y, self.n_classes)
         return self.rows(X), y.tocsc()
 
     def fit(self, data):

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pylibvw
 import scipy.sparse as sp
-from programs.base import Adapter, label_lists, labelled
+from programs.base import Adapter, label_lists, labeled
 from vowpalwabbit import Workspace
 
 #: Limits of the logarithm of the number of weights.
@@ -28,7 +28,7 @@ class VowpalWabbit(Adapter):
     def prepare(self, X, y):
         if self.k == 1:
             return self.cached(sp.csr_matrix(X), y + 1)
-        X, y = labelled(X, y, self.n_classes)
+        X, y = labeled(X, y, self.n_classes)
         return self.cached(X, [",".join(map(str, labels)) for labels in label_lists(y)])
 
     def cached(self, X, labels):

@@ -35,7 +35,7 @@ impl Examples {
         };
         let mut row = RowBuffer::default();
         let mut labels = Vec::new();
-        for chunk in Self::labelled_rows(batch).chunks(Control::CHUNK) {
+        for chunk in Self::labeled_rows(batch).chunks(Control::CHUNK) {
             control.check()?;
             for &i in chunk {
                 batch.targets.read(i as usize, &mut labels);
@@ -52,7 +52,7 @@ impl Examples {
     }
 
     /// Returns the rows of `batch` that have a label and a weight above 0.
-    pub fn labelled_rows(batch: &Batch<'_>) -> Vec<u32> {
+    pub fn labeled_rows(batch: &Batch<'_>) -> Vec<u32> {
         let mut rows = batch.present();
         if let Targets::Sets(sets) = batch.targets {
             let (starts, _) = sets.parts();

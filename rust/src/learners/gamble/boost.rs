@@ -18,12 +18,12 @@ use crate::memory::try_alloc;
 
 /// Some rows of a batch.
 #[derive(Debug, Clone, Copy)]
-pub struct LabelledRows<'a> {
+pub struct LabeledRows<'a> {
     pub batch: &'a Batch<'a>,
     pub which: &'a [u32],
 }
 
-impl LabelledRows<'_> {
+impl LabeledRows<'_> {
     /// Returns the label of the row at `place`.
     pub fn label(&self, place: usize) -> u32 {
         self.batch.labels()[self.which[place] as usize]
@@ -56,11 +56,11 @@ impl LabelledRows<'_> {
 /// The examples of a fit.
 #[derive(Debug, Clone, Copy)]
 pub struct Examples<'a> {
-    pub learned: LabelledRows<'a>,
+    pub learned: LabeledRows<'a>,
     /// Codes of the learned rows, in their order. Rows after these are ignored.
     pub columns: &'a Columns,
     /// Rows whose error decides when to stop.
-    pub validation: Option<LabelledRows<'a>>,
+    pub validation: Option<LabeledRows<'a>>,
     pub n_classes: usize,
 }
 
@@ -115,7 +115,7 @@ pub fn split_rows(
 
 /// The committee's scores and error on the validation rows.
 struct Validation<'a> {
-    examples: LabelledRows<'a>,
+    examples: LabeledRows<'a>,
     n_classes: usize,
     router: Router,
     /// Scores of all classes for each row, without the votes that all classes have in common.
@@ -130,7 +130,7 @@ struct Validation<'a> {
 }
 
 impl<'a> Validation<'a> {
-    fn new(examples: LabelledRows<'a>, n_classes: usize) -> Result<Self> {
+    fn new(examples: LabeledRows<'a>, n_classes: usize) -> Result<Self> {
         let n_rows = examples.which.len();
         Ok(Self {
             examples,
@@ -179,7 +179,7 @@ impl<'a> Validation<'a> {
 
 /// Returns the rows of each leaf of a tree that was grown from the places `sampled`, which rise:
 /// those places, and the others.
-fn rows_by_leaf(tree: &Tree, examples: &LabelledRows<'_>, sampled: &[u32]) -> Vec<[Vec<u32>; 2]> {
+fn rows_by_leaf(tree: &Tree, examples: &LabeledRows<'_>, sampled: &[u32]) -> Vec<[Vec<u32>; 2]> {
     let mut leaves = vec![<[Vec<u32>; 2]>::default(); tree.leaves.count()];
     let mut sampled = sampled.iter().peekable();
     examples.route(tree, &mut Router::default(), |at, leaf| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::boost::{boost, split_rows, Examples, LabelledRows};
+use super::boost::{boost, split_rows, Examples, LabeledRows};
 use super::columns::Columns;
 use super::frozen::{block_rows, check_memory, FrozenTrees, LeafHit};
 use super::predict::{best_class, slope, Predictor};
@@ -97,7 +97,7 @@ impl Gamble {
         let holds_out = params.early_stopping && validation.is_none();
         let (which, n_learned) = split_rows(params, n_classes, batch, holds_out)?;
         let (learned, held_out) = which.split_at(n_learned);
-        let learned = LabelledRows {
+        let learned = LabeledRows {
             batch,
             which: learned,
         };
@@ -113,7 +113,7 @@ impl Gamble {
             let examples = Examples {
                 columns: &Columns::new(&batch.rows, &which, params, threads, control)?,
                 learned,
-                validation: validation.map(|(batch, which)| LabelledRows { batch, which }),
+                validation: validation.map(|(batch, which)| LabeledRows { batch, which }),
                 n_classes,
             };
             boost(params, earlier_trees, &examples, control)

@@ -13,7 +13,7 @@
 
 use std::ops::Range;
 
-use super::boost::LabelledRows;
+use super::boost::LabeledRows;
 use super::frozen::{FrozenTrees, LeafHit, Router};
 use super::sampling::RowSampler;
 use super::Params;
@@ -84,7 +84,7 @@ const MAX_SLOPE_VALUES: usize = 1 << 24;
 pub fn slope(
     params: &Params,
     trees: &FrozenTrees,
-    learned: &LabelledRows<'_>,
+    learned: &LabeledRows<'_>,
     n_classes: usize,
 ) -> Option<f64> {
     let (n, n_trees) = (learned.which.len(), trees.roots.len());

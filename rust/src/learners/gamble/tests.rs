@@ -7,7 +7,7 @@ mod splits;
 mod traversal;
 mod wide;
 
-use super::boost::{Examples, LabelledRows};
+use super::boost::{Examples, LabeledRows};
 use super::columns::{Coding, Columns, Storage};
 use super::node::Node;
 use super::{Algorithm, Gamble, Params, Splits};
@@ -80,7 +80,7 @@ impl Table {
         n_learned: usize,
     ) -> Examples<'a> {
         let (learned, rest) = which.split_at(n_learned);
-        let rows = |which| LabelledRows { batch, which };
+        let rows = |which| LabeledRows { batch, which };
         Examples {
             columns,
             learned: rows(learned),

@@ -40,10 +40,10 @@ impl TrainingSet {
         n_threads: usize,
         control: &Control,
     ) -> Result<Self> {
-        let labelled = Examples::labelled_rows(batch);
-        let weights = batch.relative_weights(&labelled);
+        let labeled = Examples::labeled_rows(batch);
+        let weights = batch.relative_weights(&labeled);
         let batch = &batch.with_weights(weights.as_deref());
-        check_memory(params, batch, &labelled, n_threads)?;
+        check_memory(params, batch, &labeled, n_threads)?;
         let preparation = if let Some(preparation) = before {
             preparation.check_columns(&batch.rows)?;
             preparation.clone()
@@ -51,7 +51,7 @@ impl TrainingSet {
             let (scaling, n_bits) = (params.scaling, params.n_bits);
             let present = batch.present();
             let mut preparation = Preparation::new(scaling, n_bits, &batch.rows, &present)?;
-            preparation.observe_all(&batch.rows, &labelled, control)?;
+            preparation.observe_all(&batch.rows, &labeled, control)?;
             preparation
         };
         let n_labels = batch.targets.n_classes();
@@ -163,11 +163,11 @@ const BYTES_PER_VALUE: usize = size_of::<(u32, f32)>();
 fn check_memory(
     params: &Params,
     batch: &Batch<'_>,
-    labelled: &[u32],
+    labeled: &[u32],
     n_threads: usize,
 ) -> Result<()> {
     const BYTES_PER_NEGATIVE: usize = size_of::<(u32, u32, f32)>();
-    let n_values = batch.rows.non_zeros(labelled);
+    let n_values = batch.rows.non_zeros(labeled);
     let n_classes = batch.targets.n_classes();
     let n_negatives = match params.scorers {
         Scorers::None => 0,
@@ -175,7 +175,7 @@ fn check_memory(
         Scorers::OneAgainstSome => n_classes.min(params.n_negatives as usize) / 2,
     };
     let copies = n_values.saturating_mul(BYTES_PER_VALUE * (2 + n_threads) / 2);
-    let negatives = labelled
+    let negatives = labeled
         .len()
         .saturating_mul(n_negatives * BYTES_PER_NEGATIVE);
     let what = format!("the copies of {n_values} values for {n_threads} threads and negatives");

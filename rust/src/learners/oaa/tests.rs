@@ -1,6 +1,6 @@
 //! Data of all tests; threads and files.
 
-mod behaviour;
+mod behavior;
 mod details;
 mod growth;
 mod pruned;

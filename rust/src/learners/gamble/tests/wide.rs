@@ -30,8 +30,8 @@ fn table(n_rows: usize, own: usize, values: &[f32], weights: impl Fn(usize) -> f
     };
     for row in 0..n_rows {
         let columns = row * (own + 1)..(row + 1) * (own + 1);
-        let neighbour = (row + 1) % n_rows * (own + 1);
-        for column in columns.chain([neighbour]) {
+        let neighbor = (row + 1) % n_rows * (own + 1);
+        for column in columns.chain([neighbor]) {
             table.values[row * width + column] = values[column % values.len()];
         }
     }

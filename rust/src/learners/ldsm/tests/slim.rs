@@ -28,8 +28,8 @@ proptest! {
             (0..ids.len() as u32).map(|i| map(value(i))).sum::<f64>() / n_rows
         };
         let contribution = |feature: usize| {
-            let centre = mean(feature, &|x| x);
-            let variance = mean(feature, &|x| (x - centre).powi(2));
+            let center = mean(feature, &|x| x);
+            let variance = mean(feature, &|x| (x - center).powi(2));
             variance * weights[feature].iter().map(|&w| f64::from(w).powi(2)).sum::<f64>()
         };
         let features = || (0..n).filter(|&feature| Some(feature) != constant);
