@@ -61,31 +61,52 @@ def test_probabilities_of_the_best_label_are_calibrated(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "most"),
-    [("oaa", 0.03), ("recall-tree", 0.03), ("filter-tree", 0.06), ("ldsm", 0.03)],
+    ("name", "most", "most_of_five"),
+    [
+        ("oaa", 0.03, 0.03),
+        ("recall-tree", 0.03, 0.03),
+        ("filter-tree", 0.06, 0.04),
+        ("ldsm", 0.03, 0.03),
+    ],
 )
-def test_probabilities_of_many_labels_are_calibrated(name, most):
+def test_probabilities_of_many_labels_are_calibrated(name, most, most_of_five):
     X, y = make_xmc(12_000, 3000, 1000, noise=0.6, exponent=0.5, random_state=0)
     known = np.isin(y, y[:8000]) & (np.arange(12_000) >= 8000)
     model = estimators.ALL[name]().fit(X[:8000], y[:8000])
     labels, probabilities = model.predict_topk(X[known], 5, scores="probability")
     assert calibration_error(y[known], labels[:, 0], probabilities[:, 0]) < most
     each = np.repeat(y[known], 5), labels.ravel(), probabilities.clip(0).ravel()
-    assert calibration_error(*each) < 0.03
+    assert calibration_error(*each) < most_of_five
 
 
 @pytest.mark.parametrize("name", ["oaa", "lomtree", "recall-tree", "filter-tree"])
 def test_with_many_rows_the_model_itself_is_calibrated(name, monkeypatch):
     monkeypatch.setattr(_calibration, "MANY_ROWS", 3000)
-    monkeypatch.setattr(_calibration, "FEW_ROWS", 500)
+    monkeypatch.setattr(_calibration, "HELD_OUT_SHARE", 0.2)
     X, y = noisy()
     X_test, y_test = noisy(4000, seed=1)
-    model = estimators.ALL[name](n_passes=3).fit(X, y)
-    # The calibration rows are learned only in the last pass.
-    assert model.n_examples_seen_ == 3 * 2500 + 500
+    model = estimators.ALL[name](n_passes=5).fit(X, y)
+    # Only the last two of five passes learn the 600 rows that calibrate.
+    assert model.n_examples_seen_ == 3 * 2400 + 2 * 3000
     assert error_of_best(model, X_test, y_test) < 0.06
-    again = estimators.ALL[name](n_passes=3).fit(X, y)
+    again = estimators.ALL[name](n_passes=5).fit(X, y)
     np.testing.assert_array_equal(again.predict_proba(X_test), model.predict_proba(X_test))
+    # The progressive loss is that of the first pass.
+    monkeypatch.setattr(_calibration, "LAST_PASSES", 0.0)
+    brief = estimators.ALL[name](n_passes=3).fit(X, y)
+    assert brief.n_examples_seen_ == 3 * 2400 + 600
+    assert brief.progressive_loss_ == model.progressive_loss_
+    brief = estimators.ALL[name](n_passes=1, early_stopping=True).fit(X, y)
+    assert brief.n_examples_seen_ == 2400 - 240 + 600
+
+
+def test_a_pruned_model_is_calibrated_by_a_second_one(monkeypatch):
+    monkeypatch.setattr(_calibration, "MANY_ROWS", 3000)
+    X, y = noisy()
+    X_test, y_test = noisy(4000, seed=1)
+    model = xmtree.OAAClassifier(prune=0.01, random_state=0).fit(X, y)
+    assert model.n_examples_seen_ == 5 * 3000
+    assert error_of_best(model, X_test, y_test) < 0.06
 
 
 def test_held_out_rows_lose_unseen_columns():

@@ -17,20 +17,21 @@ Scale: TypeAlias = Literal["logit", "share", "probability"]
 #: of ``fit`` for each.
 MOST_ROWS = 2000
 ROWS_PER_HELD_OUT = 3
-#: From MANY_ROWS rows on, the model itself is calibrated on FEW_ROWS rows before it learns them
-#: once. This saves a second model, at the price of at most 2.5 percent of the rows.
-MANY_ROWS = 40_000
+#: From MANY_ROWS rows on, the model itself is calibrated on this share of the rows, at most
+#: FEW_ROWS, which only its last passes learn. With fewer rows a second model is more exact.
+MANY_ROWS = 8000
+HELD_OUT_SHARE = 0.05
 FEW_ROWS = 1000
+#: Share of the passes that learn all rows.
+LAST_PASSES = 0.4
 #: Smallest number of rows to calibrate on.
 LEAST_ROWS = 32
 #: Number of best labels per row that calibrate label sets; the others score far below.
 N_BEST = 100
-#: Bound on rows times passes of the second model: this share of the training's, or LEAST_LEARNED
-#: if that is more.
-LEARNED_SHARE = 0.28
-LEAST_LEARNED = 20_000
+#: Largest number of rows times passes of the second model.
+MOST_LEARNED = 20_000
 #: Least share of the passes that the second model makes.
-PASSES_SHARE = 0.3
+PASSES_SHARE = 0.5
 #: If this share of all columns occurs in ``fit``, new rows are assumed to have no other columns.
 CLOSED_SHARE = 0.99
 

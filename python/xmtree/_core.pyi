@@ -70,6 +70,7 @@ class Classifier:
         progress: _Progress | None = None,
         warm_start: bool = False,
         validation: tuple[Any, NDArray[np.uint32], NDArray[np.float64] | None] | None = None,
+        n_passes: int | None = None,
     ) -> None: ...
     def partial_fit(
         self,

@@ -40,8 +40,7 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         Hold out a tenth of the examples in ``fit``, stop when their error has not
         fallen for two passes and restore the best pass.
     calibrate : bool, default=True
-        Calibrate probabilities on rows that were not learned; see :class:`OAAClassifier`. With
-        several trees, the second model makes half of the passes.
+        Calibrate probabilities on rows that were not learned; see :class:`OAAClassifier`.
     class_weight : dict or "balanced", optional, as for :class:`OAAClassifier`
     random_state : int, RandomState or None, default=None, as for :class:`OAAClassifier`
     n_jobs : int, optional
@@ -192,7 +191,3 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
 
     def _n_scored(self) -> int:
         return min(len(self.classes_), _LABELS_OF_LEAF * int(self._fitted_params()["n_estimators"]))
-
-    def _least_share_of_passes(self, params: dict[str, Any]) -> float:
-        # The leaves of a single tree need many rows, and several trees need more passes instead.
-        return 0.5 if params["n_estimators"] > 1 else super()._least_share_of_passes(params)

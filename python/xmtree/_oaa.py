@@ -71,13 +71,14 @@ default="squared_hinge"
         Hold out a tenth of the examples in ``fit``, stop when their error has not
         fallen for two passes and restore the best pass.
     calibrate : bool, default=True
-        Calibrate probabilities on rows that were not learned. From 40,000 rows on,
-        ``fit`` leaves 1,000 rows out of its passes, calibrates on them and then learns them once,
-        at no further cost. With fewer rows, a second model learns a part of the rows with at least
-        three passes of ten, and is calibrated on up to 2,000 others (a third, if there are fewer
-        than 6,000). This takes 0.28 of the training, or 20,000 examples if that is more, and does
-        not change the model itself. ``partial_fit`` calibrates on batches of 32 rows or
-        more before it learns them, each time the model has learned a fifth more.
+        Calibrate probabilities on rows that were not learned. From 8,000 rows on, ``fit`` leaves a
+        twentieth of the rows out (at most 1,000), calibrates on them and then learns all rows in
+        its last two passes of five. If there are at most two passes or ``early_stopping``, it
+        learns the rows left out in one more pass. With fewer rows or ``prune``, a second model is
+        calibrated on up to 2,000 rows (a third, if there are fewer than 6,000). It learns the
+        others in at least half of the passes, up to 20,000 examples, and does not change the model
+        itself. ``partial_fit`` calibrates on batches of 32 rows or more before it learns them, each
+        time the model has learned a fifth more.
     random_state : int, RandomState or None, default=None
         Seed of the order of the examples and of the sampled negatives, read when training
         begins. The same int gives the same model.
@@ -239,6 +240,9 @@ default="squared_hinge"
             return super()._to_probabilities(scores)
         # The softmax divides a probability of 1 even among the labels of a set.
         return _core.share_probabilities(scores, "logit", len(self.classes_))
+
+    def _makes_further_passes(self) -> bool:
+        return self.prune is None
 
     def _calibrated(self, X: Any, codes: Any, weights: NDArray[np.float64]) -> Calibration:
         if self._y_form != "labels" and self._fitted_params()["loss"] == "softmax":

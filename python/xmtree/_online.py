@@ -39,6 +39,7 @@ class OnlineLearner(Learner):
     #: Parameters that the last ``partial_fit`` compared with ``_started_with``.
     _compared: dict[str, Any] | None = None
     calibrate: bool
+    early_stopping: bool
 
     def partial_fit(
         self,
@@ -143,7 +144,8 @@ class OnlineLearner(Learner):
         self._calibration = Calibration()
         learn: Callable[..., object] = model.fit
         weights = row_weights(sample_weight, X)
-        if self.calibrate and np.count_nonzero(weights) >= _calibration.MANY_ROWS:
+        is_large = np.count_nonzero(weights) >= _calibration.MANY_ROWS
+        if self.calibrate and is_large and self._makes_further_passes():
             learn = partial(self._fit_and_calibrate, model, target)
         elif self.calibrate:
             self._calibrate_left_out(model.params, X, target, weights, change)
@@ -159,19 +161,28 @@ class OnlineLearner(Learner):
         n_threads: int,
         report: Any,
     ) -> None:
-        """Train on all rows but a few, calibrate on these, then learn them in one pass.
+        """Train on all rows but a few, calibrate on these, then learn all rows in the last passes.
 
-        This calibrates the model itself, so no second model is trained.
+        This calibrates the model itself, so no second model is trained. If passes are few, or
+        early stopping decides on their number, a last pass learns only the few.
         """
         weights = np.ones(X.shape[0]) if weights is None else weights
         order = np.random.default_rng(model.params["seed"]).permutation(np.flatnonzero(weights))
-        rows = order[: _calibration.FEW_ROWS]
+        n_held_out = int(_calibration.HELD_OUT_SHARE * len(order))
+        rows = order[: min(n_held_out, _calibration.FEW_ROWS)]
         learned = weights.copy()
         learned[rows] = 0
-        model.fit(X, codes, learned, n_threads, report)
+        n_passes = model.params["n_passes"]
+        n_last = 0 if self.early_stopping else int(_calibration.LAST_PASSES * n_passes)
+        model.fit(X, codes, learned, n_threads, report, n_passes=n_passes - n_last)
         self._model = model
         self._calibrate_on(X, target, weights, learned, rows)
-        model.partial_fit(X[rows], codes[rows], weights[rows], n_threads)
+        rest = weights if n_last else weights - learned
+        model.fit(X, codes, rest, n_threads, report, warm_start=True, n_passes=max(1, n_last))
+
+    def _makes_further_passes(self) -> bool:
+        """Return whether a trained model can learn on."""
+        return True
 
     def _calibrate_left_out(
         self,
@@ -216,9 +227,8 @@ class OnlineLearner(Learner):
         # The second model may learn only a part of what the model itself will. Its passes are
         # reduced less than its rows, as scores change more with passes than with rows.
         n_passes, n_others = params["n_passes"], len(present) - n_held_out
-        most = int(_calibration.LEARNED_SHARE * len(present) * n_passes)
-        most = max(_calibration.LEAST_LEARNED, most)
-        at_least = max(1, round(self._least_share_of_passes(params) * n_passes))
+        most = _calibration.MOST_LEARNED
+        at_least = max(1, round(_calibration.PASSES_SHARE * n_passes))
         n_passes = min(n_passes, max(at_least, most // n_others))
         n_learned = min(n_others, most // n_passes)
         params = params | {"n_passes": n_passes, "early_stopping": False}
@@ -227,10 +237,6 @@ class OnlineLearner(Learner):
         learned = np.zeros(len(weights))
         learned[others] = weights[others]
         return params, learned, rows
-
-    def _least_share_of_passes(self, params: dict[str, Any]) -> float:
-        """Return the least share of the passes that the second model makes."""
-        return _calibration.PASSES_SHARE
 
     def _calibrate_on(
         self,

@@ -145,8 +145,8 @@ fn broken(model: &dyn Classifier, rows: &Rows<'_>) -> Option<String> {
 fn learn_on(model: &mut dyn Classifier, batch: &Batch<'_>) -> Option<String> {
     let (control, n_threads) = (Control::new(0), 1);
     let options = FitOptions {
-        n_threads,
         warm_start: true,
+        ..FitOptions::threads(n_threads)
     };
     let mut stream = model.boxed_clone();
     let learned = [

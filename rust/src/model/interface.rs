@@ -49,8 +49,10 @@ pub struct ReachedLeaf {
 pub struct FitOptions {
     /// Number of threads. The model does not depend on it.
     pub n_threads: usize,
-    /// Keeps the trees of the model and adds missing ones, if the learner can.
+    /// Continues with the model: adds missing trees, or makes further passes.
     pub warm_start: bool,
+    /// Number of passes of an online learner in this call; the parameter's by default.
+    pub n_passes: Option<u32>,
 }
 
 impl FitOptions {
@@ -59,6 +61,7 @@ impl FitOptions {
         Self {
             n_threads,
             warm_start: false,
+            n_passes: None,
         }
     }
 }
@@ -177,8 +180,8 @@ pub trait Classifier: Debug + Send + Sync {
         false
     }
 
-    /// Learns from scratch. An error leaves the model unchanged, but a stopped online learner keeps
-    /// what it has learned.
+    /// Learns from scratch, or continues if `options` say so. An error leaves the model unchanged,
+    /// but a stopped online learner keeps what it has learned.
     fn fit(&mut self, batch: &Batch<'_>, options: FitOptions, control: &Control) -> Result<()>;
 
     /// Learns from scratch with early stopping by the error on `validation`, so that no rows of

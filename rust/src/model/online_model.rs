@@ -156,6 +156,31 @@ impl<L: OnlineLearner> OnlineModel<L> {
         first.map_or(Ok(()), |first| first.preparation.check_columns(&batch.rows))
     }
 
+    /// Makes further passes, without early stopping.
+    fn fit_further(
+        &mut self,
+        schedule: Schedule,
+        batch: &Batch<'_>,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<()> {
+        self.check_stream(batch, self.n_classes)?;
+        let is_scaled = self.params.scale_weights();
+        let weights = is_scaled
+            .then(|| self.mean_weight.relative_weights(batch))
+            .flatten();
+        let batch = &batch.with_weights(weights.as_deref());
+        let schedule = Schedule {
+            // Another order than in the first passes.
+            seed: !schedule.seed,
+            early_stopping: false,
+            ..schedule
+        };
+        self.frozen = FrozenMembers::due_at_once();
+        let results = run_schedule(&mut self.members, schedule, batch, n_threads, control)?;
+        results.into_iter().collect()
+    }
+
     /// Number of rows whose prediction takes as long as freezing all members. Both times are
     /// proportional to the number of members.
     fn freeze_rows(&self) -> usize {
@@ -202,6 +227,28 @@ impl<L: OnlineLearner> OnlineModel<L> {
     }
 }
 
+/// Lets each member learn in the passes of `schedule`, in an order of its own.
+fn run_schedule<L: OnlineLearner>(
+    members: &mut [Member<L>],
+    schedule: Schedule,
+    batch: &Batch<'_>,
+    n_threads: usize,
+    control: &Control,
+) -> Result<Vec<Result<()>>> {
+    let passes = u64::from(schedule.n_passes) * members.len() as u64;
+    control.set_total(passes * batch.rows.n_rows() as u64);
+    each_member(members, n_threads, |number, member, n_threads| {
+        let schedule = Schedule {
+            seed: seed_of(schedule.seed, number),
+            ..schedule
+        };
+        if L::fit_in_bulk(member, &schedule, batch, n_threads, control)? {
+            return Ok(());
+        }
+        member.run_passes(&schedule, batch, n_threads, control)
+    })
+}
+
 impl<L: OnlineLearner> Classifier for OnlineModel<L> {
     fn boxed_clone(&self) -> Box<dyn Classifier> {
         Box::new(self.clone())
@@ -231,26 +278,15 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
 
     /// An interruption removes members that have learned few examples.
     fn fit(&mut self, batch: &Batch<'_>, options: FitOptions, control: &Control) -> Result<()> {
+        let mut schedule = self.params.schedule();
+        schedule.n_passes = options.n_passes.unwrap_or(schedule.n_passes);
+        if options.warm_start {
+            return self.fit_further(schedule, batch, options.n_threads, control);
+        }
         let start = self.start_fit(batch, control)?;
         let batch = &batch.with_weights(start.weights.as_deref());
         let mut members = self.new_members(&start.preparation, batch, true)?;
-        let schedule = self.params.schedule();
-        let passes = u64::from(schedule.n_passes) * members.len() as u64;
-        control.set_total(passes * batch.rows.n_rows() as u64);
-        let results = each_member(
-            &mut members,
-            options.n_threads,
-            |number, member, n_threads| {
-                let schedule = Schedule {
-                    seed: seed_of(schedule.seed, number),
-                    ..schedule
-                };
-                if L::fit_in_bulk(member, &schedule, batch, n_threads, control)? {
-                    return Ok(());
-                }
-                member.run_passes(&schedule, batch, n_threads, control)
-            },
-        )?;
+        let results = run_schedule(&mut members, schedule, batch, options.n_threads, control)?;
         let finished: Vec<bool> = results.iter().map(Result::is_ok).collect();
         let done: Result<()> = results.into_iter().collect();
         if !matches!(done, Ok(()) | Err(Error::Stopped)) {
@@ -261,7 +297,11 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
             self.members = members;
             self.mean_weight = start.mean_weight;
             self.for_prediction = false;
-            self.frozen = FrozenMembers::due_at_once();
+            self.frozen = match options.n_passes {
+                None => FrozenMembers::due_at_once(),
+                // Further passes will follow.
+                Some(_) => FrozenMembers::default(),
+            };
         }
         done
     }

@@ -49,10 +49,11 @@ impl Classifier {
         Ok(Self::from_model(model.into()))
     }
 
-    /// Trains from scratch; with `warm_start`, adds the missing trees. `validation` holds the rows,
-    /// labels and weights that early stopping uses.
+    /// Trains from scratch; with `warm_start`, adds the missing trees or makes further passes.
+    /// `validation` holds the rows, labels and weights that early stopping uses.
     #[pyo3(signature = (
-        X, y, sample_weight=None, n_threads=1, progress=None, warm_start=false, validation=None
+        X, y, sample_weight=None, n_threads=1, progress=None, warm_start=false, validation=None,
+        n_passes=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "Python passes them by name")]
     fn fit(
@@ -64,6 +65,7 @@ impl Classifier {
         progress: Progress<'_, '_>,
         warm_start: bool,
         validation: Option<Validation<'_>>,
+        n_passes: Option<u32>,
     ) -> PyResult<()> {
         let examples = BatchArg::take(X, y, sample_weight)?;
         let validation = validation.map(|(x, y, weights)| BatchArg::take(&x, &y, weights));
@@ -81,6 +83,7 @@ impl Classifier {
         let options = FitOptions {
             n_threads,
             warm_start,
+            n_passes,
         };
         brief_or_watched(py, effort, progress, |control| match &validation {
             None => taken.own().fit(&batch, options, control),

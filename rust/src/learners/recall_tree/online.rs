@@ -6,7 +6,7 @@ use super::learner::OnlineRecallTree;
 use super::params::{uniform_bits, Params};
 use super::predict::{BlockPredictor, FrozenTree, PredictMemory};
 use super::router::RoutingTree;
-use super::scorers::Scorers;
+use super::scorers::{ScorerWeights, Scorers};
 use crate::control::Control;
 use crate::data::Preparation;
 use crate::error::{Error, Result};
@@ -146,12 +146,16 @@ impl OnlineLearner for OnlineRecallTree {
         per_path.saturating_mul(beam_size as usize)
     }
 
-    /// Freezing a node takes about as long as predicting a row, and a 64th of that once the bound on
-    /// copied weights is reached.
+    /// The number of rows whose prediction takes as long as copying the weights of a node's
+    /// candidates was measured. Once the bound on copied weights is reached, a node takes a 64th.
     fn freeze_rows(&self) -> usize {
         const MAX_COPIED_NODES: usize = 2048;
+        let rows_per_node = match self.scorers.weights {
+            ScorerWeights::ByColumn(_) => 64,
+            _ => 4,
+        };
         let n_nodes = self.tree.nodes.len();
-        n_nodes.min(MAX_COPIED_NODES) + n_nodes / 64
+        rows_per_node * (n_nodes.min(MAX_COPIED_NODES) + n_nodes / 64)
     }
 
     /// Reports F, D, and the share of examples whose label was a candidate before it was learned.

@@ -82,7 +82,9 @@ proptest! {
             let mut wanted = Vec::new();
             for (label, scorer) in (0u32..).zip(&scorers) {
                 let Some(scorer) = scorer else { continue };
-                let is_met = scorer.weights.iter().any(|(column, _)| columns.contains(column));
+                // The index holds no weights of 0.
+                let mut weights = scorer.weights.iter().filter(|(_, weight)| *weight != 0.0);
+                let is_met = weights.any(|(column, _)| columns.contains(column));
                 let is_other = !examples.labels(row).contains(&label) && !known.contains(&label);
                 let margin = product(&full_weights(scorer, examples.width), &x);
                 // Rounding could decide such a case.
