@@ -164,6 +164,9 @@ impl<L: OnlineLearner> OnlineModel<L> {
         n_threads: usize,
         control: &Control,
     ) -> Result<()> {
+        if self.members.is_empty() {
+            return Err(checks::nothing_learned());
+        }
         self.check_stream(batch, self.n_classes)?;
         let is_scaled = self.params.scale_weights();
         let weights = is_scaled

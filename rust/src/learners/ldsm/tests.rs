@@ -237,8 +237,8 @@ pub(in crate::learners) fn fixed(n: u32, is_dense: bool) -> Data {
 
 pub(in crate::learners) fn with(n_threads: usize, warm_start: bool) -> FitOptions {
     FitOptions {
-        n_threads,
         warm_start,
+        ..FitOptions::threads(n_threads)
     }
 }
 

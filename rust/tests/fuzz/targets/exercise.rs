@@ -190,8 +190,8 @@ fn learn(model: &mut dyn Classifier) -> bool {
         if let Ok(batch) = examples.batch(n_columns, n_classes, sets) {
             has_learned |= model.partial_fit(&batch, 1, &control).is_ok();
             let options = FitOptions {
-                n_threads: 1,
                 warm_start: true,
+                ..FitOptions::threads(1)
             };
             has_learned |= model.fit(&batch, options, &control).is_ok();
         }
