@@ -92,7 +92,7 @@ def test_with_many_rows_the_model_itself_is_calibrated(name, monkeypatch):
     again = estimators.ALL[name](n_passes=5).fit(X, y)
     np.testing.assert_array_equal(again.predict_proba(X_test), model.predict_proba(X_test))
     # The progressive loss is that of the first pass.
-    monkeypatch.setattr(_calibration, "LAST_PASSES", 0.0)
+    monkeypatch.setattr(_calibration, "LAST_PASSES", 0)
     brief = estimators.ALL[name](n_passes=3).fit(X, y)
     assert brief.n_examples_seen_ == 3 * 2400 + 600
     assert brief.progressive_loss_ == model.progressive_loss_

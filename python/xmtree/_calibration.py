@@ -22,8 +22,12 @@ ROWS_PER_HELD_OUT = 3
 MANY_ROWS = 8000
 HELD_OUT_SHARE = 0.05
 FEW_ROWS = 1000
-#: Share of the passes that learn all rows.
-LAST_PASSES = 0.4
+#: Largest share and number of the passes that learn all rows.
+LAST_SHARE = 0.4
+LAST_PASSES = 2
+#: If a smaller share of the rows is held out, one more pass over these rows is enough. With 27,000
+#: labels a LOMtree's scores change much even in its last passes.
+SMALL_SHARE = 0.025
 #: Smallest number of rows to calibrate on.
 LEAST_ROWS = 32
 #: Number of best labels per row that calibrate label sets; the others score far below.

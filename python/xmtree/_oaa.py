@@ -73,8 +73,8 @@ default="squared_hinge"
     calibrate : bool, default=True
         Calibrate probabilities on rows that were not learned. From 8,000 rows on, ``fit`` leaves a
         twentieth of the rows out (at most 1,000), calibrates on them and then learns all rows in
-        its last two passes of five. If there are at most two passes or ``early_stopping``, it
-        learns the rows left out in one more pass. With fewer rows or ``prune``, a second model is
+        its last two passes. From 40,000 rows on, with at most two passes and with
+        ``early_stopping``, it learns the rows left out in one more pass. With fewer rows or ``prune``, a second model is
         calibrated on up to 2,000 rows (a third, if there are fewer than 6,000). It learns the
         others in at least half of the passes, up to 20,000 examples, and does not change the model
         itself. ``partial_fit`` calibrates on batches of 32 rows or more before it learns them, each

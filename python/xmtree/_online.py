@@ -163,8 +163,9 @@ class OnlineLearner(Learner):
     ) -> None:
         """Train on all rows but a few, calibrate on these, then learn all rows in the last passes.
 
-        This calibrates the model itself, so no second model is trained. If passes are few, or
-        early stopping decides on their number, a last pass learns only the few.
+        This calibrates the model itself, so no second model is trained. If the few are a small
+        share, passes are few or early stopping decides on their number, a last pass learns only
+        the few.
         """
         weights = np.ones(X.shape[0]) if weights is None else weights
         order = np.random.default_rng(model.params["seed"]).permutation(np.flatnonzero(weights))
@@ -173,7 +174,9 @@ class OnlineLearner(Learner):
         learned = weights.copy()
         learned[rows] = 0
         n_passes = model.params["n_passes"]
-        n_last = 0 if self.early_stopping else int(_calibration.LAST_PASSES * n_passes)
+        n_last = min(_calibration.LAST_PASSES, int(_calibration.LAST_SHARE * n_passes))
+        if self.early_stopping or len(rows) <= _calibration.SMALL_SHARE * len(order):
+            n_last = 0
         model.fit(X, codes, learned, n_threads, report, n_passes=n_passes - n_last)
         self._model = model
         self._calibrate_on(X, target, weights, learned, rows)
