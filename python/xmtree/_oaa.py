@@ -74,11 +74,11 @@ default="squared_hinge"
         Calibrate probabilities on rows that were not learned. From 8,000 rows on, ``fit`` leaves a
         twentieth of the rows out (at most 1,000), calibrates on them and then learns all rows in
         its last two passes. From 40,000 rows on, with at most two passes and with
-        ``early_stopping``, it learns the rows left out in one more pass. With fewer rows or ``prune``, a second model is
-        calibrated on up to 2,000 rows (a third, if there are fewer than 6,000). It learns the
-        others in at least half of the passes, up to 20,000 examples, and does not change the model
-        itself. ``partial_fit`` calibrates on batches of 32 rows or more before it learns them, each
-        time the model has learned a fifth more.
+        ``early_stopping``, it learns the rows left out in one more pass. With fewer rows or
+        ``prune``, a second model is calibrated on up to 2,000 rows (a third, if there are fewer
+        than 6,000). It learns the others in at least half of the passes, up to 20,000 examples,
+        and does not change the model itself. ``partial_fit`` calibrates on batches of 32 rows or
+        more before it learns them, each time the model has learned a fifth more.
     random_state : int, RandomState or None, default=None
         Seed of the order of the examples and of the sampled negatives, read when training
         begins. The same int gives the same model.
