@@ -28,7 +28,9 @@ fn sums<const G: usize>(weights: &[f32], slots: &[u32], values: &[f32]) -> [Lane
     let mut sums = [[0.0; LANES]; G];
     for (&slot, &x) in slots.iter().zip(values) {
         let row = row::<G>(weights, slot);
-        each_lane::<G>(|g, lane| sums[g][lane] += x * row[g][lane]);
+        for g in 0..G {
+            sums[g] = plus(sums[g], x, row[g]);
+        }
     }
     sums
 }
@@ -233,20 +235,24 @@ fn apply<const G: usize>(tile: &mut Tile, example: &Example<'_>, u: &[Lanes; G])
         let weights = tile.weights.to_mut();
         for (&slot, &d) in example.slots.iter().zip(example.direction) {
             let w = &mut row_mut::<G>(weights, slot)[g];
-            for lane in 0..LANES {
-                w[lane] += d * u[g][lane];
-            }
+            *w = plus(*w, d, u[g]);
         }
         let factor = example.params.average_factor;
         let sums = tile.average_sums.to_mut();
         for (&slot, &d) in example.slots.iter().zip(example.direction) {
-            let d = factor * d;
             let sum = &mut row_mut::<G>(sums, slot)[g];
-            for lane in 0..LANES {
-                sum[lane] += d * u[g][lane];
-            }
+            *sum = plus(*sum, factor * d, u[g]);
         }
     }
+}
+
+/// Returns `sum + a * x`. All lanes are read before one is written, so that this vectorizes.
+#[inline(always)]
+fn plus(mut sum: Lanes, a: f32, x: Lanes) -> Lanes {
+    for lane in 0..LANES {
+        sum[lane] += a * x[lane];
+    }
+    sum
 }
 
 /// Longest substep along the gradient flow of the scores. Short substeps keep an example of large
