@@ -166,9 +166,12 @@ fn apply<const G: usize>(
     for ((&slot, &x), rates) in features.zip(rates) {
         let weights = row_mut::<G>(tile.weights.to_mut(), slot);
         for g in 0..G {
+            // A copy, so that all lanes are read before one is written and this vectorizes.
+            let mut sums = weights[g];
             for lane in 0..LANES {
-                weights[g][lane] += bounded_change(u[g][lane] * (x * rates[g][lane]));
+                sums[lane] += bounded_change(u[g][lane] * (x * rates[g][lane]));
             }
+            weights[g] = sums;
         }
     }
 }
