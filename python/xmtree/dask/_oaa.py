@@ -146,8 +146,10 @@ def _fitted(examples: Examples, calibration: Calibration, model: _core.Classifie
 class DaskOAAClassifier(DaskEstimator):
     """One-against-all on a cluster, with the classes distributed over the workers.
 
-    The model is bit-identical to :class:`xmtree.OAAClassifier` with the same parameters, order of
-    the data and ``random_state``, as each class is trained separately on all examples.
+    Each class is trained separately on all examples. So the model is bit-identical to
+    :class:`xmtree.OAAClassifier` with the same parameters, order of the data and ``random_state``
+    if ``calibrate`` is off or there are fewer than 8,000 rows. With more rows, the local estimator
+    calibrates the model itself, and this one always a second model.
     Every worker holds all rows and the weights of some classes; all weights are joined at the end
     (see ``prune``). Options that couple classes are refused: ``loss="softmax"``, and
     ``early_stopping``, which compares all classes after each pass.
