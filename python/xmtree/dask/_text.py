@@ -61,9 +61,9 @@ class DaskTextClassifier(DaskEstimator):
     """Classifier of texts on a cluster.
 
     The model is bit-identical to :class:`xmtree.TextClassifier` with the same parameters and data,
-    except with one-against-all on 8,000 rows or more; see :class:`DaskOAAClassifier`. One worker, which sees all words, extracts the features of all texts and sends their rows to the
-    others. The learner is trained there as by :class:`DaskLdSMClassifier` or
-    :class:`DaskOAAClassifier`.
+    except with one-against-all on 8,000 rows or more; see :class:`DaskOAAClassifier`. One worker,
+    which sees all words, extracts the features of all texts and sends their rows to the others. The
+    learner is trained there as by :class:`DaskLdSMClassifier` or :class:`DaskOAAClassifier`.
 
     Parameters
     ----------
