@@ -102,10 +102,7 @@ impl<L: OnlineLearner> OnlineModel<L> {
         self.check_batch(batch, self.n_classes)?;
         let present = batch.present();
         let mean_weight = MeanWeight::from_rows(batch, &present);
-        let is_scaled = self.params.scale_weights();
-        let weights = is_scaled
-            .then(|| mean_weight.relative_weights(batch))
-            .flatten();
+        let weights = self.scaled_weights(mean_weight, batch);
         let weighted = batch.with_weights(weights.as_deref());
         let mut preparation = self.params.preparation(&weighted)?;
         preparation.observe_all(&batch.rows, &present, control)?;
@@ -114,6 +111,12 @@ impl<L: OnlineLearner> OnlineModel<L> {
             weights,
             mean_weight,
         })
+    }
+
+    /// Returns the importance weights divided by their mean, if they are scaled.
+    fn scaled_weights(&self, mean: MeanWeight, batch: &Batch<'_>) -> Option<Vec<f64>> {
+        let is_scaled = self.params.scale_weights();
+        is_scaled.then(|| mean.relative_weights(batch)).flatten()
     }
 
     /// Creates untrained members. See [`Start`] for `is_all`.
@@ -168,10 +171,7 @@ impl<L: OnlineLearner> OnlineModel<L> {
             return Err(checks::nothing_learned());
         }
         self.check_stream(batch, self.n_classes)?;
-        let is_scaled = self.params.scale_weights();
-        let weights = is_scaled
-            .then(|| self.mean_weight.relative_weights(batch))
-            .flatten();
+        let weights = self.scaled_weights(self.mean_weight, batch);
         let batch = &batch.with_weights(weights.as_deref());
         let schedule = Schedule {
             // Another order than in the first passes.
