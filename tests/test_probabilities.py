@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from functools import cache
 
 import estimators
 import numpy as np
@@ -60,23 +61,40 @@ def test_probabilities_of_the_best_label_are_calibrated(name):
     assert error_of_best(model, X_test, y_test) < 0.06
 
 
-@pytest.mark.parametrize(
-    ("name", "most", "most_of_five"),
-    [
-        ("oaa", 0.03, 0.03),
-        ("recall-tree", 0.03, 0.03),
-        ("filter-tree", 0.06, 0.04),
-        ("ldsm", 0.03, 0.03),
-    ],
-)
-def test_probabilities_of_many_labels_are_calibrated(name, most, most_of_five):
+@cache
+def five_best_of_many(name):
+    """Return the labels of test rows, and the five best labels with their probabilities."""
     X, y = make_xmc(12_000, 3000, 1000, noise=0.6, exponent=0.5, random_state=0)
     known = np.isin(y, y[:8000]) & (np.arange(12_000) >= 8000)
     model = estimators.ALL[name]().fit(X[:8000], y[:8000])
-    labels, probabilities = model.predict_topk(X[known], 5, scores="probability")
-    assert calibration_error(y[known], labels[:, 0], probabilities[:, 0]) < most
-    each = np.repeat(y[known], 5), labels.ravel(), probabilities.clip(0).ravel()
-    assert calibration_error(*each) < most_of_five
+    return y[known], *model.predict_topk(X[known], 5, scores="probability")
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("oaa", 0.03), ("recall-tree", 0.03), ("filter-tree", 0.06), ("ldsm", 0.03)],
+)
+def test_probabilities_of_many_labels_are_calibrated(name, most):
+    y, labels, probabilities = five_best_of_many(name)
+    assert calibration_error(y, labels[:, 0], probabilities[:, 0]) < most
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "oaa",
+        "recall-tree",
+        pytest.param(
+            "filter-tree",
+            marks=pytest.mark.xfail(strict=True, reason="0.035; a second model gave 0.026"),
+        ),
+        "ldsm",
+    ],
+)
+def test_probabilities_of_the_five_best_labels_are_calibrated(name):
+    y, labels, probabilities = five_best_of_many(name)
+    each = np.repeat(y, 5), labels.ravel(), probabilities.clip(0).ravel()
+    assert calibration_error(*each) < 0.03
 
 
 @pytest.mark.parametrize("name", ["oaa", "lomtree", "recall-tree", "filter-tree"])

@@ -25,8 +25,8 @@ FEW_ROWS = 1000
 #: Largest share and number of the passes that learn all rows.
 LAST_SHARE = 0.4
 LAST_PASSES = 2
-#: If a smaller share of the rows is held out, one more pass over these rows is enough. With 27,000
-#: labels a LOMtree's scores change much even in its last passes.
+#: If at most this share of the rows is held out, one more pass over these rows is enough. With
+#: 27,000 labels a LOMtree's scores change much even in its last passes.
 SMALL_SHARE = 0.025
 #: Smallest number of rows to calibrate on.
 LEAST_ROWS = 32
