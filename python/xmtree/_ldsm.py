@@ -96,8 +96,8 @@ class LdSMClassifier(TreeMixin, Learner):
         Hash columns into ``2**n_bits``. Rows may then have any number of columns.
     n_negatives : int, default=30
         Number of labels for which a row is a negative example of the scorers. These are up to
-        ``n_negatives`` labels that are most likely by the trees not trained on the row (each tree
-        leaves out a fifth of the rows), as many labels drawn by their frequency, and twice as many
+        ``n_negatives`` labels that are most likely by the trees not trained on the row (about one
+        tree in seven leaves it out), as many labels drawn by their frequency, and twice as many
         with the largest margins of the scorers trained so far.
     tail_weight : float, default=0.5
         Rows with a label have the weight (inverse propensity of the label) ** ``tail_weight`` in

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::file::{Bundle, Nest};
 use crate::learners::mix;
 use crate::learners::one_against_some::{
-    row_candidates, train, Candidates, LabelScores, OneAgainstSome, ScorerParams,
+    row_candidates, train, Candidates, FitSample, LabelScores, OneAgainstSome, ScorerParams,
 };
 use crate::memory;
 use crate::model::seed_of;
@@ -183,18 +183,22 @@ fn check_memory(
     memory::check(copies.saturating_add(negatives), &what, instead)
 }
 
-/// Share of the rows that each tree leaves out.
-pub const HELD_OUT_SHARE: f64 = 0.2;
+/// Share of the other rows that each tree leaves out.
+pub const HELD_OUT_SHARE: f64 = 0.15;
 
-/// Returns whether `tree` leaves `row` of `n_rows` out, by systematic sampling.
+/// Returns whether `tree` leaves `row` of `n_rows` out.
 ///
-/// A row has a random place on a circle of length 1, and tree t leaves out the rows in the arc of
-/// length 0.2 that starts at t times 0.2. So 20 % of the trees leave a row out, rounded up or down,
-/// and no tree needs a list.
+/// All trees leave out the rows of [`FitSample`], because the join and the calibration need the scores
+/// of all trees together. The other rows are left out by systematic sampling: a row has a random place
+/// on a circle of length 1, and tree t leaves out the rows in the arc of length 0.15 that starts at t
+/// times 0.15. So 15 % of the trees leave such a row out, rounded up or down, and no tree needs a list.
 pub fn leaves_out(seed: u64, n_rows: usize, tree: usize, row: u32) -> bool {
     // Each tree keeps at least one row.
     if row as usize == tree % n_rows {
         return false;
+    }
+    if FitSample::new(n_rows).contains(row) {
+        return true;
     }
     let hash = mix(seed ^ (u64::from(row) + 1).wrapping_mul(0xD1B5_4A32_D192_ED03));
     let place = (hash >> 11) as f64 / (1u64 << 53) as f64;

@@ -1,6 +1,8 @@
 //! The fit of join and calibration, on the candidates of rows that neither the other model nor the
 //! scorers have learned.
 
+use std::ops::RangeInclusive;
+
 use super::rank::{Calibration, Join};
 use super::weights::{LabelWeights, RowMargins};
 use crate::data::{Examples, Ragged};
@@ -9,11 +11,11 @@ use crate::model::{keep_best, TopK};
 
 /// Candidates taken by the other model's scores, and as many by margins.
 pub const N_FIT_CANDIDATES: usize = 100;
-/// Largest number of rows that the join is fitted on.
-const MAX_FIT_ROWS: usize = 4096;
-/// At most one row in this many is used for the fit, so that labels keep most of their rows for
-/// training.
-const MIN_FIT_STEP: usize = 5;
+/// Numbers of rows that the join is fitted on, if there are so many.
+const FIT_ROWS: RangeInclusive<usize> = 200..=4096;
+/// One row in this many is used for the fit, so that other rows remain to learn from. With few rows
+/// the fit needs a larger share, and with many it needs a smaller one.
+const FIT_STEPS: RangeInclusive<usize> = 5..=10;
 
 /// The rows of the fit: every row whose number is a multiple of a step.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +24,8 @@ pub struct FitSample(usize);
 impl FitSample {
     /// Samples from `n_rows` rows.
     pub fn new(n_rows: usize) -> Self {
-        Self(n_rows.div_ceil(MAX_FIT_ROWS).max(MIN_FIT_STEP))
+        let step = (n_rows / FIT_ROWS.start()).clamp(*FIT_STEPS.start(), *FIT_STEPS.end());
+        Self(step.max(n_rows.div_ceil(*FIT_ROWS.end())))
     }
 
     pub fn contains(self, row: u32) -> bool {

@@ -32,6 +32,7 @@ mod weights;
 #[cfg(test)]
 mod tests;
 
+pub use fit::FitSample;
 pub use negatives::{row_candidates, Candidates};
 #[cfg(test)]
 pub use rank::{Calibration, Join};
