@@ -40,6 +40,26 @@ def test_the_reference_gives_the_same_committee(general, n_classes, clip, rate):
     np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 
+#: Labels at the values 0, 1, 2 and so on, and the number of leaves.
+LIGHT = [
+    ("0 0 442 1 2420042 13 0241 3", 7),
+    ("535 4445120 3501 12521 00031 2 0", 7),
+    ("0 3 010 233 3222 110330 2", 9),
+]
+
+
+@pytest.mark.parametrize(("labels", "max_leaves"), LIGHT)
+def test_rows_far_below_all_others_follow_algorithm_2(labels, max_leaves):
+    """Follow the reference over 50 rounds, to leaves below e^-80 of all weight."""
+    X = np.repeat(np.arange(labels.count(" ") + 1), [len(part) for part in labels.split()])
+    X, y = X[:, None].astype(np.float32), np.array([int(c) for c in labels if c != " "])
+    expected, _ = reference.boost(X, y, max(y) + 1, 50, max_leaves, general=False)
+    model = GambleClassifier(**PAPER | {"n_estimators": 50, "max_leaves": max_leaves}).fit(X, y)
+    assert min(tree.weight.min() for tree in model.trees_) < np.exp(-80)
+    scores = model._model.predict_scores(X, '{"first_tree": 0, "last_tree": 50}')
+    np.testing.assert_allclose(scores, expected, atol=1e-6 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_samme_equals_scikit_learn(seed):
     X, y = task(n=200, seed=seed)

@@ -71,6 +71,18 @@ def test_parameters_of_the_start_must_be_complete(name, tmp_path):
         xmtree.load(path)
 
 
+def test_older_files_lack_the_form_of_the_recall_bound(tmp_path):
+    path = tmp_path / "model"
+    model = xmtree.RecallTreeClassifier(random_state=0).fit(X, Y)
+    model.save(path)
+    meta = json.loads(_core.EstimatorFile(path, False).meta)
+    del meta["params"]["recall_bound"], meta["more"]["started_with"]["recall_bound"]
+    rewritten(path, params=meta["params"], more=meta["more"])
+    again = xmtree.load(path)
+    assert again.recall_bound == "vw"
+    estimators.same_predictions(again.partial_fit(X, Y), model.partial_fit(X, Y), X)
+
+
 @pytest.mark.parametrize(
     "calibration", [{"slope": -1.0}, {"n_examples": -1}, {"threshold": 7}, {"heap": 1}]
 )

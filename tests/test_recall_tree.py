@@ -59,6 +59,7 @@ OPTIONS = [
     {"n_bits": 5},
     {"learning_rate": 0.1},
     {"router_importance": "none"},
+    {"router_importance": "average_entropy"},
     {"paper_tree": True},
     {"loss": "hinge", "path_features": "all"},
     {"loss": "hinge", "path_features": "node_only"},
@@ -247,7 +248,8 @@ def test_the_papers_settings_differ_from_vw():
     assert changed == {
         "loss": "logistic",
         "learning_rate": 1.0,
-        "router_importance": "entropy",
+        "recall_bound": "paper",
+        "router_importance": "average_entropy",
     }
     models = [RecallTreeClassifier(**mode, random_state=0).fit(X, Y) for mode in (paper, vw)]
     assert not np.array_equal(*(scores(model) for model in models))
@@ -258,6 +260,7 @@ BAD = [
     ({"max_depth": 61}, "max_depth"),
     ({"bern_hyper": -1.0}, "bern_hyper"),
     ({"loss": "poisson"}, "loss"),
+    ({"recall_bound": "eq1"}, "recall_bound"),
     ({"router_importance": "much"}, "router_importance"),
     ({"path_features": "some"}, "path_features"),
     ({"path_features": "node_only"}, "path_features"),

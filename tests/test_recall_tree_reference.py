@@ -1,13 +1,15 @@
 """Recall Tree with its defaults equals the slow reference, node for node.
 
 Shape, counts, entropies, bounds, candidates, predictions and scores are compared, on
-streams of changing classes.
+streams of changing classes. The same for the settings of the paper, on a reference with its
+formulas.
 """
 
 import json
 
 import numpy as np
 import pytest
+from reference import recall_tree
 from reference.recall_tree_default import RecallTree
 from xmtree import RecallTreeClassifier, _core
 
@@ -124,3 +126,41 @@ def test_sampled_steps_of_the_softmax_are_unbiased():
     assert np.corrcoef(rounded.ravel(), exact.ravel())[0, 1] > 0.99
     assert abs((rounded - exact).mean()) < 0.02 * np.abs(exact).mean()
     assert fast.summary()["progressive_loss"] == pytest.approx(slow.wrong / slow.total, abs=0.02)
+
+
+def learned_as_in_the_paper(paper, **settings):
+    """Return the core's tree and predictions in the paper's settings, and the reference's.
+
+    With ``paper`` the reference has the paper's importance and bound, else Vowpal Wabbit's.
+    """
+    X, labels, weights = stream(seed=3)
+    model = RecallTreeClassifier(**RecallTreeClassifier.PAPER | settings)
+    slow = recall_tree.RecallTree(
+        N_CLASSES, N_FEATURES, **settings, loss="logistic", learning_rate=1.0, paper=paper
+    )
+    predicted = []
+    for x, label, weight in zip(X, labels, weights, strict=True):
+        model.partial_fit(x[None], [label], np.arange(N_CLASSES), [weight])
+        row = np.flatnonzero(x)
+        slow.learn(row, x[row], int(label), float(weight))
+        predicted.append((model.predict(x[None])[0], slow.predict(row, x[row])))
+    return model.tree_, np.array(predicted), slow
+
+
+@pytest.mark.parametrize("candidates", [2, 4])
+def test_the_papers_settings_follow_its_formulas(candidates):
+    """Section 2 and Figure 2b (importance of routers), and Eq. 1 (bound of the recall)."""
+    tree, predicted, slow = learned_as_in_the_paper(paper=True, max_candidates=candidates)
+    np.testing.assert_array_equal(*predicted.T)
+    seen = [v for v in slow.nodes if v.n > 0]
+    assert len(tree.parent) == len(seen) > 8
+    for name, expected in (
+        ("n_examples", [v.n for v in seen]),
+        ("label_entropy", [v.entropy for v in seen]),
+        ("recall_bound", [v.bound for v in seen]),
+    ):
+        np.testing.assert_allclose(np.sort(tree[name]), np.sort(expected), atol=1e-6, err_msg=name)
+    # The forms of Vowpal Wabbit give another tree.
+    _, predicted, slow = learned_as_in_the_paper(paper=False, max_candidates=candidates)
+    assert (predicted[:, 0] != predicted[:, 1]).mean() > 0.05
+    assert len([v for v in slow.nodes if v.n > 0]) != len(seen)

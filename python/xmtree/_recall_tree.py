@@ -104,9 +104,14 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         - A node of few labels takes further candidates from the nodes above.
         - In a stream, counts fade: all are halved whenever the number of labels seen has grown by
           a fourth.
-    router_importance : {"entropy", "none"}, default="entropy"
-        Weight of an example for a router. "entropy": the difference between the entropies of the
-        sides, as in the paper. "none": 1, as in Vowpal Wabbit.
+    recall_bound : {"vw", "paper"}, default="vw"
+        Form of the recall bound. Its last term is ``bern_hyper`` / m for m examples with "paper"
+        (Eq. 1 of [1]_), and 15 / sqrt(18) = 3.5 times that with "vw", as in Vowpal Wabbit.
+    router_importance : {"entropy", "average_entropy", "none"}, default="entropy"
+        Importance of an example for a router. "average_entropy": the difference that the side makes
+        to the average entropy of the children, as in the paper (Section 2). It falls like 1/n after
+        n examples. "entropy": n times that, the difference in the sum over the examples. "none":
+        the weight of the example, as in Vowpal Wabbit.
     path_features : {"none", "all", "node_only"}, default="none"
         Features of the path that the scorers see beside the example. "none": nothing. "all": an
         indicator for each node on the path except the root, as in the paper. "node_only": one for
@@ -163,9 +168,9 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     use :meth:`candidate_recall` on held-out examples, or ``progressive_recall_`` of a first pass.
 
     ``RecallTreeClassifier(**RecallTreeClassifier.PAPER)`` has the paper's settings (its
-    Table 3): logistic loss, steps of size 1, routers weighted by the difference of the
-    entropies, and an indicator for each node of the path. The tree has ceil(log2 K) levels,
-    4 ceil(log2 K) candidates and the multiplier 1.
+    Table 3): logistic loss, steps of size 1, routers weighted by the difference of the average
+    entropies, the recall bound of Eq. 1, and an indicator for each node of the path. The tree has
+    ceil(log2 K) levels, 4 ceil(log2 K) candidates and the multiplier 1.
     ``RecallTreeClassifier(**RecallTreeClassifier.VW)`` predicts what
     the authors' program, Vowpal Wabbit's ``--recall_tree``, predicts on the same stream
     (``partial_fit`` keeps the order of the rows): squared loss, steps of 0.5, unweighted
@@ -201,6 +206,7 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     VW: ClassVar[dict[str, Any]] = {
         "paper_tree": True,
         "bern_hyper": 1.0,
+        "recall_bound": "vw",
         "loss": "squared",
         "learning_rate": 0.5,
         "router_importance": "none",
@@ -211,13 +217,14 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         "n_passes": 1,
     }
 
-    #: Defaults of the paper (its Table 3), with the steps of Vowpal Wabbit, which its experiments
-    #: used.
+    #: Defaults of the paper (its Table 3) and the formulas of its text, with the steps of Vowpal
+    #: Wabbit, which its experiments used.
     PAPER: ClassVar[dict[str, Any]] = {
         **VW,
         "loss": "logistic",
         "learning_rate": 1.0,
-        "router_importance": "entropy",
+        "recall_bound": "paper",
+        "router_importance": "average_entropy",
     }
 
     beam_size: int = 4
@@ -238,6 +245,7 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     n_bits: int | None = None
     loss: str = "softmax"
     paper_tree: bool = False
+    recall_bound: str = "vw"
     router_importance: str = "entropy"
     path_features: str = "none"
     scale_weights: bool = True
@@ -287,6 +295,11 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     def max_depth_(self) -> int:
         """Return D, the largest depth of the tree."""
         return int(self._fitted().summary()["max_depth"])
+
+    def _set_more_state(self, state: dict[str, Any]) -> None:
+        # Older files lack this parameter.
+        started = {"recall_bound": "vw", **state["started_with"]}
+        super()._set_more_state({**state, "started_with": started})
 
     def _topk(self, X: Any, k: int) -> TopK:
         return self._call(self._model.predict_topk, X, k, self._prediction_options())

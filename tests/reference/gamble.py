@@ -25,6 +25,8 @@ def best_cut(X, target, w, rows):
     """Return gain, feature and threshold of the split that lowers the squared error most."""
     best = (0.0, -1, 0.0)
     error = squared_error(target[rows], w[rows])
+    # The core's tolerance, which is for the weighted Gini impurity.
+    tolerance = 1e-10 * np.ptp(target) ** 2 * np.sum(w[rows])
     for feature in range(X.shape[1]):
         values = np.unique(X[rows, feature])
         for low, high in pairwise(values):
@@ -32,7 +34,7 @@ def best_cut(X, target, w, rows):
             left = X[rows, feature] <= threshold
             parts = (rows[left], rows[~left])
             gain = error - sum(squared_error(target[part], w[part]) for part in parts)
-            if gain > best[0] + 1e-9 * np.sum(w[rows]):
+            if gain > best[0] + tolerance:
                 best = (gain, feature, threshold)
     return best
 

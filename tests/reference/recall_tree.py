@@ -31,6 +31,11 @@ One-Against-Some", ICML 2017 (arXiv 1606.04988), with the behavior of VW 9.11.9:
   count 0.  At a node of n = 0 it makes the entropy NaN forever; the router above
   then sends everything right, so such early rows can make VW's tree useless.
 
+With ``paper`` two formulas are the paper's instead.  A router learns with the importance
+|H|left - H|right| (Section 2, Figure 2b): H|left is the average of the children's entropies,
+weighted by their examples, after the example has been routed left.  The last term of the
+bound is h / n (Eq. 1), not 15 h / (sqrt(18) n).
+
 Columns of the predictors: x, an indicator per node, the constant.
 """
 
@@ -87,7 +92,9 @@ class RecallTree:
         loss="squared",
         learning_rate=0.5,
         tau=0.5,
+        paper=False,
     ):
+        self.paper = paper
         log2 = math.ceil(math.log(n_classes) / math.log(2.0))
         self.F = min(n_classes, 4 * log2) if max_candidates is None else max_candidates
         self.D = log2 if max_depth is None else max_depth
@@ -202,8 +209,19 @@ class RecallTree:
         v = self.nodes[j]
         target = -1.0 if self.growth(v.left, label, h) < self.growth(v.right, label, h) else 1.0
         row = self.router_row(idx, x)
-        self.base.learn(v.router, *row, target, h)
+        importance = self.entropy_difference(v, label, h) if self.paper else h
+        self.base.learn(v.router, *row, target, importance)
         return self.base.clamp(self.base.score([v.router], *row)[0])
+
+    def entropy_difference(self, v, label, h):
+        """Return the difference in average entropy between routing left and right."""
+        total = self.nodes[v.left].n + self.nodes[v.right].n + h
+
+        def average(j, other):
+            this, rest = self.nodes[j], self.nodes[other]
+            return ((this.n + h) * self.entropy_with(j, label, h) + rest.n * rest.entropy) / total
+
+        return abs(average(v.left, v.right) - average(v.right, v.left))
 
     def train_scorers(self, j, idx, x, label, h):
         """Train +1 for the label first, then -1 for the other candidates."""
@@ -257,7 +275,7 @@ class RecallTree:
         # With weights, f may round to more than 1; the square root is then NaN and the bound 0.
         with np.errstate(invalid="ignore"):
             deviation = np.sqrt(f * (F(1) - f) / n)
-        worst = F(15) / (np.sqrt(F(18)) * n)
+        worst = F(1) / n if self.paper else F(15) / (np.sqrt(F(18)) * n)
         bound = f - np.sqrt(self.h) * deviation - self.h * worst
         return bound if bound > 0 else F(0)
 

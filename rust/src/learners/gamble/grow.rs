@@ -198,7 +198,7 @@ impl Grower {
         let node = &self.node;
         let statistics = Statistics {
             n_rows: node.len() as u32,
-            weight: node.weight,
+            weight: node.weight * node.unit,
             gain: 0.0,
             entropy: node.entropy(),
         };

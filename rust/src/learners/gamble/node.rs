@@ -1,9 +1,14 @@
 //! The rows of a node, and the splits of a node: their rules, their scores and the best of them.
 
 use super::columns::Coding;
+use super::sampling::MIN_SHARE;
 
 /// Marks a class without a local number.
 const ABSENT: u32 = u32::MAX;
+
+/// Least weight of the heaviest row of a node, as a share of the greatest weight of all, at which
+/// [`MIN_SHARE`] is lost in the rounding of a sum.
+const MIN_HEAVIEST: f64 = 1e-17;
 
 /// Class and weight of a row. An item has eight bytes because sorting moves items in random order,
 /// and weights are rounded to single precision anyway.
@@ -31,6 +36,9 @@ pub struct Node {
     pub weight: f64,
     /// Sum of the squared weights of the classes.
     pub square: f64,
+    /// Unit of all these weights: 1 or, at a node far lighter than the heaviest row of all, the
+    /// weight of its heaviest row. So all nodes have the shares of Algorithm 2.
+    pub unit: f64,
     /// Smallest number of rows of a leaf.
     pub min_rows: usize,
     /// Local number of every class; [`ABSENT`] between reads.
@@ -54,19 +62,23 @@ impl Node {
         self.items.clear();
         self.present.clear();
         self.totals.clear();
-        for &row in rows {
-            let (class, weight) = (labels[row as usize], weights[row as usize]);
+        self.unit = 1.0;
+        let weight = |&row: &u32| weights[row as usize];
+        if rows.iter().map(weight).all(|weight| weight < MIN_HEAVIEST) {
+            self.unit = rows.iter().map(weight).fold(0.0, f64::max);
+        }
+        for row in rows {
+            let class = labels[*row as usize];
+            let weight = (weight(row) / self.unit).max(MIN_SHARE) as f32;
             let number = &mut self.numbers[class as usize];
             if *number == ABSENT {
                 *number = self.present.len() as u32;
                 self.present.push(class);
                 self.totals.push(0.0);
             }
-            self.items.push(Item {
-                class: *number,
-                weight: weight as f32,
-            });
-            self.totals[*number as usize] += weight;
+            let class = *number;
+            self.items.push(Item { class, weight });
+            self.totals[class as usize] += f64::from(weight);
         }
         for &class in &self.present {
             self.numbers[class as usize] = ABSENT;
@@ -228,6 +240,8 @@ pub struct Split {
 #[derive(Debug)]
 pub struct BestSplit {
     tolerance: f64,
+    /// [`Node::unit`]; gains have the unit 1.
+    unit: f64,
     unsplit_score: f64,
     /// Highest score so far, at first that of the unsplit node.
     highest: f64,
@@ -243,6 +257,7 @@ impl BestSplit {
     pub fn new(node: &Node) -> Self {
         Self {
             tolerance: node.tolerance(),
+            unit: node.unit,
             unsplit_score: node.score(),
             highest: node.score(),
             column: 0,
@@ -278,7 +293,7 @@ impl BestSplit {
             self.split = Some(Split {
                 column: self.column,
                 rule: rule(),
-                gain: score - self.unsplit_score,
+                gain: (score - self.unsplit_score) * self.unit,
             });
         }
     }

@@ -10,16 +10,23 @@ use rand_pcg::Pcg64Mcg;
 use crate::learners::mix;
 
 /// Largest distance of a log weight below the greatest one; smaller weights count as if at this
-/// distance. Plain weights and their squares stay above 0, so every leaf has weight, and weights
-/// keep full precision in f32.
-const MAX_LOG_BELOW: f64 = 80.0;
+/// distance, so that plain weights stay above 0. No node of the paper's trees is as far below: a
+/// child has at least e^-24 of its parent's weight, as its split gains too little otherwise, and 15
+/// leaves have at most 14 levels.
+const MAX_LOG_BELOW: f64 = 700.0;
+
+/// Least share of the weight of a row in that of the heaviest row of its node, e^-80; smaller shares
+/// count as this one. They and their squares stay above 0, so every leaf has weight, and they keep
+/// full precision in f32.
+pub const MIN_SHARE: f64 = 1.804_851_4e-35;
 
 /// Weights of the rows, up to a common factor.
 #[derive(Debug, Clone)]
 pub struct Weights {
     logs: Vec<f64>,
     highest: f64,
-    /// Plain weights at the last [`refresh`](Self::refresh). The greatest is 1.
+    /// Plain weights at the last [`refresh`](Self::refresh). The greatest is 1. Those above
+    /// [`MIN_SHARE`] are rounded to single precision, as in scans.
     pub plain: Vec<f64>,
 }
 
@@ -47,8 +54,9 @@ impl Weights {
         let highest = |a: f64, b: &f64| a.max(*b);
         self.highest = self.logs.iter().fold(f64::NEG_INFINITY, highest);
         for (plain, log) in self.plain.iter_mut().zip(&self.logs) {
-            // Scans move weights in single precision, because smaller items are faster.
-            *plain = ((log - self.highest).max(-MAX_LOG_BELOW).exp() as f32).into();
+            let weight = (log - self.highest).max(-MAX_LOG_BELOW).exp();
+            let single = f64::from(weight as f32);
+            *plain = if single > MIN_SHARE { single } else { weight };
         }
     }
 

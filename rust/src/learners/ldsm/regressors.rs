@@ -2,11 +2,12 @@
 //! of the weights that a slim node keeps.
 //!
 //! **Sparse rows**: normalized adaptive gradients (NAG; Ross, Mineiro & Langford, "Normalized
-//! online learning", UAI 2013). The arithmetic is that of the LdSM authors' program, not Vowpal
-//! Wabbit's, which [`crate::linear`] and one-against-all reproduce number for number. A step is the
-//! plain gradient step, and importance only scales its gradient; a zero gradient still counts in t
-//! and N. Scale and N are updated before the margin is computed, G after it. One scale serves all M
-//! regressors, and its inverse saves a division per value.
+//! online learning", UAI 2013). Steps follow the LdSM authors' program, not Vowpal Wabbit's, which
+//! [`crate::linear`] and one-against-all reproduce number for number. A step is the plain gradient
+//! step, and importance only scales its gradient; a zero gradient still counts in t and N. Scale and
+//! N are updated before the margin is computed, G after it. The program multiplies a weight by 0 at
+//! its feature's first value; here the first weight stays. One scale serves all M regressors, and
+//! its inverse saves a division per value.
 //!
 //! **Dense rows**: stochastic gradient descent on features that are standardized by the node's own
 //! examples. An example x of importance h moves the weights of a regressor of margin m by -u x. Up

@@ -1,5 +1,6 @@
 //! Labels inside the tree: their ids, the histogram of a node, its entropy and its recall bound.
 
+use super::params::RecallBound;
 use crate::error::{Error, Result};
 use crate::file::is_count;
 use crate::linear::Table;
@@ -303,16 +304,19 @@ pub fn entropy_cost(h: f64, n: f64, c: f64, d: f64) -> f64 {
 
 /// Returns a lower bound on the recall of candidates that have `mass` of the sum `n` of all counts.
 ///
-/// This is Eq. 1 of the paper, with the multiplier `hyper` in place of its unknown constant. It is
-/// computed in the precision of the authors' program, because paths depend on which of two bounds
-/// is larger.
+/// This is Eq. 1 of the paper, with the multiplier `hyper` in place of its unknown constant, and
+/// with the last term of `form`. It is computed in the precision of the authors' program, because
+/// paths depend on which of two bounds is larger.
 #[inline]
-pub fn recall_bound(mass: f64, n: f64, hyper: f64) -> f32 {
+pub fn recall_bound(mass: f64, n: f64, hyper: f64, form: RecallBound) -> f32 {
     let (mass, n, hyper) = (mass as f32, n as f32, hyper as f32);
     let f = mass / n;
     let deviation = (f * (1.0 - f) / n).sqrt();
-    // 15 is the constant of the empirical Bernstein bound.
-    let worst = 15.0 / (18f32.sqrt() * n);
+    let worst = match form {
+        // 15 is the constant of the empirical Bernstein bound.
+        RecallBound::Vw => 15.0 / (18f32.sqrt() * n),
+        RecallBound::Paper => 1.0 / n,
+    };
     // A node without examples has NaN here, which becomes 0.
     (f - hyper.sqrt() * deviation - hyper * worst).max(0.0)
 }
@@ -368,8 +372,13 @@ mod tests {
 
     #[test]
     fn the_bound_equals_the_example_of_the_specification() {
-        assert!((recall_bound(172.0, 600.0, 1.0) - 0.26231).abs() < 5e-6);
-        assert_eq!(recall_bound(0.0, 0.0, 1.0).to_bits(), 0);
+        let (vw, paper) = (RecallBound::Vw, RecallBound::Paper);
+        assert!((recall_bound(172.0, 600.0, 1.0, vw) - 0.26231).abs() < 5e-6);
+        // Eq. 1 of the paper: 172/600 - sqrt(172/600 * 428/600 / 600) - 1/600.
+        assert!((recall_bound(172.0, 600.0, 1.0, paper) - 0.26654).abs() < 5e-6);
+        for form in [vw, paper] {
+            assert_eq!(recall_bound(0.0, 0.0, 1.0, form).to_bits(), 0);
+        }
     }
 
     proptest! {
@@ -393,8 +402,10 @@ mod tests {
         #[test]
         fn the_bound_is_below_the_recall(mass in 0u32..1000, more in 0u32..1000, hyper in 0.0f64..20.0) {
             let n = f64::from(mass + more);
-            let bound = recall_bound(f64::from(mass), n, hyper);
-            prop_assert!(bound >= 0.0 && f64::from(bound) * n <= f64::from(mass) + 1e-3);
+            for form in [RecallBound::Vw, RecallBound::Paper] {
+                let bound = recall_bound(f64::from(mass), n, hyper, form);
+                prop_assert!(bound >= 0.0 && f64::from(bound) * n <= f64::from(mass) + 1e-3);
+            }
         }
     }
 }

@@ -155,9 +155,14 @@ impl RoutingTree {
         let (router, children) = (node.router(), node.children());
         // Ties go right.
         let target = if cost_left < cost_right { -1.0 } else { 1.0 };
+        let difference = (cost_left - cost_right).abs();
         let importance = match self.params.router_importance {
             RouterImportance::None => weight,
-            RouterImportance::Entropy => (cost_left - cost_right).abs() as f32,
+            RouterImportance::Entropy => difference as f32,
+            RouterImportance::AverageEntropy => {
+                let [left, right] = children.map(|child| self.node(child).counts.total);
+                (difference / (left + right + f64::from(weight))) as f32
+            }
         };
         let side = |score| children[usize::from(is_right(score))];
         let (routers, nodes) = (&mut self.routers, &self.nodes);

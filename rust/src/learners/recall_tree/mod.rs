@@ -32,4 +32,4 @@ mod scorers;
 mod tests;
 
 pub use learner::OnlineRecallTree;
-pub use params::{Params, PathFeatures, RouterImportance, ScorerLoss};
+pub use params::{Params, PathFeatures, RecallBound, RouterImportance, ScorerLoss};

@@ -55,8 +55,21 @@ choices! {
     pub enum RouterImportance {
         /// The weight of the example, as in the authors' program.
         None = "none",
-        /// The difference between the entropies after routing left and right, as in the paper.
+        /// The difference between routing left and right in the sum of the children's entropies,
+        /// each times the weight of its examples.
         Entropy = "entropy",
+        /// The same difference in the average entropy, as in the paper (Section 2, Figure 2b).
+        AverageEntropy = "average_entropy",
+    }
+}
+
+choices! {
+    /// Form of the recall bound, by its term that falls like 1/m for m examples. L is the multiplier.
+    pub enum RecallBound {
+        /// 15 L / (sqrt(18) m), as in the authors' program.
+        Vw = "vw",
+        /// L / m, as in the paper (Eq. 1).
+        Paper = "paper",
     }
 }
 
@@ -70,6 +83,8 @@ params! {
         max_depth: Option<u32> = None, Range::from(0.0).to(MAX_LEVELS);
         /// Multiplier of the recall bound. With 0, paths go on to the full depth.
         bern_hyper: f64 = 4.0, Range::NOT_NEGATIVE;
+        /// Form of the recall bound.
+        recall_bound: RecallBound = RecallBound::Vw;
         /// Loss of the scorers. With "softmax" and "margin", routers have the hinge loss and all
         /// steps are preconditioned ("pn"). With the other losses, routers have the same loss and
         /// all steps are those of Vowpal Wabbit ("nag").

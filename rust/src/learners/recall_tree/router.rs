@@ -51,7 +51,8 @@ impl Node {
     }
 
     fn set_bound(&mut self, params: &Params) {
-        self.bound = recall_bound(self.counts.mass, self.counts.total, params.bern_hyper);
+        let (mass, n) = (self.counts.mass, self.counts.total);
+        self.bound = recall_bound(mass, n, params.bern_hyper, params.recall_bound);
     }
 }
 

@@ -167,10 +167,16 @@ fn streams(longest: usize) -> impl Strategy<Value = Stream> {
 
 fn routings() -> impl Strategy<Value = Params> {
     let hypers = prop::sample::select(vec![0.0, 0.1, 1.0]);
-    (any::<bool>(), hypers, 1u32..5, 0u32..6).prop_map(
-        |(paper_tree, bern_hyper, candidates, depth)| Params {
+    let forms = prop::sample::select(vec![
+        (RecallBound::Paper, RouterImportance::AverageEntropy),
+        (RecallBound::Vw, RouterImportance::Entropy),
+    ]);
+    (any::<bool>(), hypers, 1u32..5, 0u32..6, forms).prop_map(
+        |(paper_tree, bern_hyper, candidates, depth, (recall_bound, router_importance))| Params {
             paper_tree,
             bern_hyper,
+            recall_bound,
+            router_importance,
             max_candidates: Some(candidates),
             max_depth: Some(depth),
             ..params()

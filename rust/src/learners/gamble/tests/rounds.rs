@@ -144,6 +144,47 @@ fn rows_outside_the_sample_gain_limited_weight() {
     }
 }
 
+/// A node far below all other rows has the shares and the split that it has at any other weight, and
+/// its statistics stay in the unit of the heaviest row.
+#[test]
+fn rows_far_below_all_others_keep_their_ratios() {
+    let table = Table::from_column(&[0.0, 1.0, 2.0, 3.0], &[0, 0, 1, 2], 3);
+    let columns = table.columns(&paper());
+    let grown = |below: f64| {
+        let mut weights = Weights::new([1.0; 4].into_iter());
+        for (row, by) in [(1, -1.0 - below), (2, -below), (3, -2.0 - below)] {
+            weights.scale(row, by);
+        }
+        weights.refresh();
+        let training_set = TrainingSet {
+            columns: &columns,
+            labels: &table.labels,
+            weights: &weights.plain,
+            seed: (0, 0),
+            control: &Control::new(0),
+        };
+        let mut grower = Grower::new(&paper(), 1, 3);
+        grower.grow(&training_set, &[1, 2, 3]).unwrap();
+        let mut node = Node::new(3, 1);
+        node.read(&[1, 2, 3], &table.labels, &weights.plain);
+        let root = grower.nodes[0].split.unwrap();
+        (root, node.totals, node.weight * node.unit)
+    };
+    let (expected, totals, weight) = grown(1.0);
+    for below in [38.0, 40.0, 100.0, 600.0] {
+        let (split, other_totals, other_weight) = grown(below);
+        assert_eq!(split.rule, expected.rule, "{below}");
+        for (total, other) in totals.iter().zip(&other_totals) {
+            let share = |total: f64, all: &[f64]| total / all.iter().sum::<f64>();
+            let (share, other) = (share(*total, &totals), share(*other, &other_totals));
+            assert!((share - other).abs() < 1e-6, "{below}: {share} {other}");
+        }
+        let factor = (1.0 - below).exp();
+        assert!((split.gain / (expected.gain * factor) - 1.0).abs() < 1e-6);
+        assert!((other_weight / (weight * factor) - 1.0).abs() < 1e-6);
+    }
+}
+
 #[test]
 fn samme_weights_a_tree_by_its_error_on_all_rows() {
     let params = Params {

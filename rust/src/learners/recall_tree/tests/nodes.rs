@@ -23,7 +23,7 @@ impl Recount {
     fn bound(&self, params: &Params) -> f32 {
         let most = params.candidates(N_CLASSES, uniform_bits(N_CLASSES));
         let mass = self.top(most).iter().map(|&(_, count)| count).sum();
-        recall_bound(mass, self.total(), params.bern_hyper)
+        recall_bound(mass, self.total(), params.bern_hyper, params.recall_bound)
     }
 
     /// Moves a label whose count has grown behind those of equal counts.
@@ -157,7 +157,11 @@ impl Watch {
             );
             let f = counts.mass / total;
             let h = params.bern_hyper;
-            let bound = f - (h * f * (1.0 - f) / total).sqrt() - 15.0 * h / (18f64.sqrt() * total);
+            let worst = match params.recall_bound {
+                RecallBound::Vw => 15.0 / 18f64.sqrt(),
+                RecallBound::Paper => 1.0,
+            };
+            let bound = f - (h * f * (1.0 - f) / total).sqrt() - h * worst / total;
             let bound = if bound > 0.0 { bound } else { 0.0 };
             prop_assert!(
                 (f64::from(node.bound) - bound).abs() < 1e-5,
