@@ -122,14 +122,18 @@ def test_scorers_are_the_default(few):
 
 def losses_of_scorers(model):
     """Return the loss of each label's scorer on rows with the label."""
-    with_scorers, summary = logits(scores(model)), model._model.summary()
     head, arrays = unpack(model._model.to_bytes())
-    head["meta"]["scorers/"]["meta"]["join"]["weight"] = 0.0
-    changed = _core.Classifier.from_bytes(pack(head, arrays), "ldsm")
-    model._model = changed.with_labels(model._labels)
+
+    def logits_with(weight):
+        head["meta"]["scorers/"]["meta"]["join"]["weight"] = weight
+        changed = _core.Classifier.from_bytes(pack(head, arrays), "ldsm")
+        model._model = changed.with_labels(model._labels)
+        return logits(scores(model))
+
+    # With a larger weight the scores would underflow.
     with np.errstate(invalid="ignore"):
-        differences = logits(scores(model)) - with_scorers
-    return differences / summary["calibration_slope"] / summary["scorer_weight"]
+        differences = logits_with(0.0) - logits_with(1.0)
+    return differences / model._model.summary()["calibration_slope"]
 
 
 def logits(probabilities):

@@ -186,10 +186,13 @@ fn check_memory(
 /// Share of the other rows that each tree leaves out.
 pub const HELD_OUT_SHARE: f64 = 0.15;
 
+/// Smallest number of rows of which some are left out by all trees.
+pub const MIN_ROWS: usize = 100;
+
 /// Returns whether `tree` leaves `row` of `n_rows` out.
 ///
 /// All trees leave out the rows of [`FitSample`], because the join and the calibration need the scores
-/// of all trees together. The other rows are left out by systematic sampling: a row has a random place
+/// of all trees together. Below [`MIN_ROWS`] rows the trees need each of them. The other rows are left out by systematic sampling: a row has a random place
 /// on a circle of length 1, and tree t leaves out the rows in the arc of length 0.15 that starts at t
 /// times 0.15. So 15 % of the trees leave such a row out, rounded up or down, and no tree needs a list.
 pub fn leaves_out(seed: u64, n_rows: usize, tree: usize, row: u32) -> bool {
@@ -197,7 +200,7 @@ pub fn leaves_out(seed: u64, n_rows: usize, tree: usize, row: u32) -> bool {
     if row as usize == tree % n_rows {
         return false;
     }
-    if FitSample::new(n_rows).contains(row) {
+    if n_rows >= MIN_ROWS && FitSample::new(n_rows).contains(row) {
         return true;
     }
     let hash = mix(seed ^ (u64::from(row) + 1).wrapping_mul(0xD1B5_4A32_D192_ED03));

@@ -131,26 +131,31 @@ const DEFAULT_JOIN: Join = Join {
 /// The contribution of each place to P@1 + P@3 + P@5; the first place is part of all three.
 const GAINS: [f64; 5] = [23.0 / 15.0, 8.0 / 15.0, 8.0 / 15.0, 0.2, 0.2];
 
-/// Returns the join of the largest P@1 + P@3 + P@5, summed over all rows, and this sum. Takes
-/// O(rows x candidates) for each of the 45 joins.
+/// Returns the join of the largest P@1 + P@3 + P@5, summed over all rows, and this sum. Of equally good
+/// joins it is the middle one, as those at the ends are next to worse ones. Takes O(rows x
+/// candidates) for each of the 45 joins.
 pub fn fit_join(rows: &[FitRow]) -> (Join, f64) {
-    let (mut join, mut gain) = (DEFAULT_JOIN, 0.0);
+    let (mut joins, mut gain) = (vec![DEFAULT_JOIN], 0.0);
     let mut top = TopK::new(GAINS.len());
     for weight in WEIGHTS {
         for floor in FLOORS {
-            let other = Join { floor, weight };
+            let join = Join { floor, weight };
             let row_gain = |row: &FitRow| {
-                let places = best(row, other, &mut top).zip(GAINS);
+                let places = best(row, join, &mut top).zip(GAINS);
                 let gains = places.filter(|(candidate, _)| candidate.is_own);
                 gains.map(|(_, gain)| gain).sum::<f64>() * f64::from(row.weight)
             };
-            let other_gain: f64 = rows.iter().map(row_gain).sum();
-            if other_gain > gain {
-                (join, gain) = (other, other_gain);
+            let join_gain: f64 = rows.iter().map(row_gain).sum();
+            if join_gain > gain {
+                joins.clear();
+                gain = join_gain;
+            }
+            if join_gain == gain && gain > 0.0 {
+                joins.push(join);
             }
         }
     }
-    (join, gain)
+    (joins[joins.len() / 2], gain)
 }
 
 /// Number of best candidates of a row that the calibration is fitted to. These are the labels that
