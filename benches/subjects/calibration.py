@@ -8,7 +8,6 @@ threshold 1/2, and with the default threshold.
 """
 
 import numpy as np
-import scipy.sparse as sp
 import xmtree
 from harness import data
 from harness.case import ONLINE, Case, make
@@ -24,14 +23,18 @@ LEARNERS = ONLINE | {"LdSM": {"estimator": "LdSM"}, "GAMBLE": {"estimator": "Gam
 LARGE = ("GAMBLE", "LdSM", "10 LOMtrees", "OAA")
 SETS = {
     "letter": (2, ()),
-    "vehicle": (2, ()),
+    "vehicle": (1, ()),
     "banking77": (2, ("GAMBLE",)),
     "news20-bydate": (2, ("GAMBLE", "LdSM", "10 LOMtrees")),
     "naics2017-index": (2, ("GAMBLE",)),
+    "omniglot": (2, tuple(LEARNERS.keys() - {"LdSM"})),
     "noisy-5000": (1, LARGE),
     "noisy-27000": (1, LARGE),
 }
 LABEL_SETS = ("onet-titles", "bibtex")
+#: Random splits of a small set. Their test rows are measured together: with the 170 rows of one
+#: split, exact probabilities would have an error of 5 to 8.
+N_SPLITS = 20
 
 
 def cases(seeds=2):
@@ -46,22 +49,27 @@ def cases(seeds=2):
 
 
 def measure(case):
-    task = data.load(case.task, case.rows)
-    if sp.issparse(task.y):
+    if case.task in LABEL_SETS:
+        task = data.load(case.task, case.rows)
         model = make(case.settings, random_state=case.seed, n_jobs=-1).fit(task.X, task.y)
         after = agreement(model.predict(task.X_test), task.y_test)
         before = agreement(model.set_params(threshold=0.5).predict(task.X_test), task.y_test)
         return paired(("empty", "f1_rows", "f1_micro"), before, after)
-    model, seconds = cpu_seconds(make(case.settings, random_state=case.seed).fit, task.X, task.y)
-    plain, found = model, {}
-    raw = without_calibration(model, task.X_test)
-    if raw is None:
-        plain = make(case.settings, random_state=case.seed, calibrate=False)
-        plain, without = cpu_seconds(plain.fit, task.X, task.y)
-        found["time_x"] = seconds / without
-    before = measures(plain, task.X_test, task.y_test, raw)
-    after = measures(model, task.X_test, task.y_test)
-    return paired(("ece", "ece_of_five", "log_loss"), before, after) | found
+    before, after, ratios = [], [], []
+    tasks = [data.load(case.task, case.rows)]
+    if case.task in data.RESPLIT:
+        tasks = data.splits(case.task, N_SPLITS, rows=case.rows)
+    for seed, task in enumerate(tasks, case.seed):
+        model, seconds = cpu_seconds(make(case.settings, random_state=seed).fit, task.X, task.y)
+        plain, raw = model, without_calibration(model, task.X_test)
+        if raw is None:
+            plain = make(case.settings, random_state=seed, calibrate=False)
+            plain, without = cpu_seconds(plain.fit, task.X, task.y)
+            ratios.append(seconds / without)
+        before.append(predicted(plain, task, raw))
+        after.append(predicted(model, task))
+    found = paired(("ece", "ece_of_five", "log_loss"), measures(before), measures(after))
+    return found | ({"time_x": float(np.median(ratios))} if ratios else {})
 
 
 def paired(names, before, after):
@@ -81,25 +89,33 @@ def without_calibration(model, X):
     return None
 
 
-def measures(model, X, y, raw=None):
-    """Return the calibration errors of the best label and of five, and the log loss.
+def predicted(model, task, raw=None):
+    """Return the true labels, the five best labels and their probabilities, and the log loss.
 
-    They are those of the probabilities ``raw`` if these are given, and else of the model.
+    The probabilities are ``raw`` if these are given, and else of the model.
     """
     k = min(5, len(model.classes_))
     if raw is None:
-        labels, likely = model.predict_topk(X, k, scores="probability")
+        labels, likely = model.predict_topk(task.X_test, k, scores="probability")
     else:
         best = np.argsort(-raw, axis=1, kind="stable")[:, :k]
         labels, likely = model.classes_[best], np.take_along_axis(raw, best, axis=1)
-    likely = likely.clip(0, 1)
-    error = calibration_error(y, labels[:, 0], likely[:, 0])
-    error_of_five = calibration_error(np.repeat(y, k), labels.ravel(), likely.ravel())
     loss = np.nan
     # With more labels, the matrix of probabilities would take gigabytes.
     if len(model.classes_) <= 2000:
-        loss = loss_of(y, model.predict_proba(X) if raw is None else raw, model.classes_)
-    return 100 * error, 100 * error_of_five, loss
+        found = model.predict_proba(task.X_test) if raw is None else raw
+        loss = loss_of(task.y_test, found, model.classes_)
+    return task.y_test, labels, likely.clip(0, 1), loss
+
+
+def measures(predictions):
+    """Return the calibration errors of the best label and of five, and the log loss."""
+    y, labels, likely, losses = zip(*predictions, strict=True)
+    y, labels, likely = np.concatenate(y), np.vstack(labels), np.vstack(likely)
+    error = calibration_error(y, labels[:, 0], likely[:, 0])
+    y = np.repeat(y, labels.shape[1])
+    error_of_five = calibration_error(y, labels.ravel(), likely.ravel())
+    return 100 * error, 100 * error_of_five, np.mean(losses)
 
 
 def loss_of(y, probabilities, classes):

@@ -131,11 +131,16 @@ const DEFAULT_JOIN: Join = Join {
 /// The contribution of each place to P@1 + P@3 + P@5; the first place is part of all three.
 const GAINS: [f64; 5] = [23.0 / 15.0, 8.0 / 15.0, 8.0 / 15.0, 0.2, 0.2];
 
+/// Joins that trust the scorers more are preferred if they reach this share of the best gain. Scorers
+/// gain more with new rows than here: the scorer of a row's own label has met rivals that were mined
+/// when it knew the row.
+const NEARLY: f64 = 0.995;
+
 /// Returns the join of the largest P@1 + P@3 + P@5, summed over all rows, and this sum. Of equally good
 /// joins it is the middle one, as those at the ends are next to worse ones. Takes O(rows x
 /// candidates) for each of the 45 joins.
 pub fn fit_join(rows: &[FitRow]) -> (Join, f64) {
-    let (mut joins, mut gain) = (vec![DEFAULT_JOIN], 0.0);
+    let mut joins = Vec::new();
     let mut top = TopK::new(GAINS.len());
     for weight in WEIGHTS {
         for floor in FLOORS {
@@ -145,17 +150,24 @@ pub fn fit_join(rows: &[FitRow]) -> (Join, f64) {
                 let gains = places.filter(|(candidate, _)| candidate.is_own);
                 gains.map(|(_, gain)| gain).sum::<f64>() * f64::from(row.weight)
             };
-            let join_gain: f64 = rows.iter().map(row_gain).sum();
-            if join_gain > gain {
-                joins.clear();
-                gain = join_gain;
-            }
-            if join_gain == gain && gain > 0.0 {
-                joins.push(join);
-            }
+            joins.push((join, rows.iter().map(row_gain).sum()));
         }
     }
-    (joins[joins.len() / 2], gain)
+    let most = joins.iter().map(|&(_, gain)| gain).fold(0.0, f64::max);
+    if most == 0.0 {
+        return (DEFAULT_JOIN, most);
+    }
+    let equal: Vec<Join> = joins
+        .iter()
+        .filter(|join| join.1 == most)
+        .map(|join| join.0)
+        .collect();
+    let middle = equal[equal.len() / 2];
+    joins.retain(|&(join, gain)| {
+        join.weight > middle.weight && gain < most && gain >= NEARLY * most
+    });
+    let chosen = joins.last().map_or(middle, |&(join, _)| join);
+    (chosen, most)
 }
 
 /// Number of best candidates of a row that the calibration is fitted to. These are the labels that
