@@ -132,7 +132,7 @@ const DEFAULT_JOIN: Join = Join {
 const GAINS: [f64; 5] = [23.0 / 15.0, 8.0 / 15.0, 8.0 / 15.0, 0.2, 0.2];
 
 /// Joins that trust the scorers more are preferred if they reach this share of the best gain. Scorers
-/// gain more with new rows than here: the scorer of a row's own label has met rivals that were mined
+/// gain more with new rows than here: the scorer of a row's own label has met negatives that were mined
 /// when it knew the row.
 const NEARLY: f64 = 0.995;
 
