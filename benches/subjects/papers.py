@@ -37,6 +37,8 @@ explains the differences, the [glossary](glossary.md) the terms.
 - The value of a statement is its margin: the statement holds if it is above 0, and is undecided
   within two standard errors of 0.
 - Notes under a table explain differences whose cause is known.
+- The runs of the Recall Tree are older than its present paper's mode: they weigh examples and bound
+  the recall as Vowpal Wabbit does. [Experiments](experiments/recall-tree.md) compares both.
 """
 
 
