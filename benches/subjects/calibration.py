@@ -56,9 +56,10 @@ def measure(case):
         before = agreement(model.set_params(threshold=0.5).predict(task.X_test), task.y_test)
         return paired(("empty", "f1_rows", "f1_micro"), before, after)
     before, after, ratios = [], [], []
-    tasks = [data.load(case.task, case.rows)]
     if case.task in data.RESPLIT:
         tasks = data.splits(case.task, N_SPLITS, rows=case.rows)
+    else:
+        tasks = [data.load(case.task, case.rows)]
     for seed, task in enumerate(tasks, case.seed):
         model, seconds = cpu_seconds(make(case.settings, random_state=seed).fit, task.X, task.y)
         plain, raw = model, without_calibration(model, task.X_test)
