@@ -183,7 +183,7 @@ fn check_memory(
     memory::check(copies.saturating_add(negatives), &what, instead)
 }
 
-/// Share of the other rows that each tree leaves out.
+/// Share of the rows outside [`FitSample`] that each tree leaves out.
 pub const HELD_OUT_SHARE: f64 = 0.15;
 
 /// Smallest number of rows of which some are left out by all trees.
@@ -191,10 +191,12 @@ pub const MIN_ROWS: usize = 100;
 
 /// Returns whether `tree` leaves `row` of `n_rows` out.
 ///
-/// All trees leave out the rows of [`FitSample`], because the join and the calibration need the scores
-/// of all trees together. Below [`MIN_ROWS`] rows the trees need each of them. The other rows are left out by systematic sampling: a row has a random place
-/// on a circle of length 1, and tree t leaves out the rows in the arc of length 0.15 that starts at t
-/// times 0.15. So 15 % of the trees leave such a row out, rounded up or down, and no tree needs a list.
+/// All trees leave out the rows of [`FitSample`], because the join and the calibration need the
+/// scores of all trees together. Below [`MIN_ROWS`] rows the trees need each of them.
+///
+/// The other rows are left out by systematic sampling. A row has a random place on a circle of
+/// length 1, and tree t leaves out the rows in the arc of length 0.15 that starts at t times 0.15.
+/// So 15 % of the trees leave such a row out, rounded up or down, and no tree needs a list.
 pub fn leaves_out(seed: u64, n_rows: usize, tree: usize, row: u32) -> bool {
     // Each tree keeps at least one row.
     if row as usize == tree % n_rows {

@@ -131,14 +131,14 @@ const DEFAULT_JOIN: Join = Join {
 /// The contribution of each place to P@1 + P@3 + P@5; the first place is part of all three.
 const GAINS: [f64; 5] = [23.0 / 15.0, 8.0 / 15.0, 8.0 / 15.0, 0.2, 0.2];
 
-/// Joins that trust the scorers more are preferred if they reach this share of the best gain. Scorers
-/// gain more with new rows than here: the scorer of a row's own label has met negatives that were mined
-/// when it knew the row.
+/// Joins that trust the scorers more are preferred if they reach this share of the best gain.
+/// Scorers gain more with new rows than here: the scorer of a row's own label has met negatives that
+/// were mined when it knew the row.
 const NEARLY: f64 = 0.995;
 
-/// Returns the join of the largest P@1 + P@3 + P@5, summed over all rows, and this sum. Of equally good
-/// joins it is the middle one, as those at the ends are next to worse ones. Takes O(rows x
-/// candidates) for each of the 45 joins.
+/// Returns the join of the largest P@1 + P@3 + P@5, summed over all rows, and this sum. Of equally
+/// good joins it is the middle one, as those at the ends are next to worse ones; see also
+/// [`NEARLY`]. Takes O(rows x candidates) for each of the 45 joins.
 pub fn fit_join(rows: &[FitRow]) -> (Join, f64) {
     let mut joins = Vec::new();
     let mut top = TopK::new(GAINS.len());

@@ -64,7 +64,8 @@ choices! {
 }
 
 choices! {
-    /// Form of the recall bound, by its term that falls like 1/m for m examples. L is the multiplier.
+    /// Form of the recall bound, by its term that falls like 1/m for m examples. L is the
+    /// multiplier.
     pub enum RecallBound {
         /// 15 L / (sqrt(18) m), as in the authors' program.
         Vw = "vw",
