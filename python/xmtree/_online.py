@@ -254,9 +254,13 @@ class OnlineLearner(Learner):
         ``weights`` are those of all rows, times the weights of their classes.
         """
         if not target.multilabel:
-            # A class that occurs only in held-out rows has no score.
-            is_learned = np.bincount(target.codes, learned, len(target.classes)) > 0
-            rows = rows[is_learned[target.codes[rows]]]
+            # The model predicts no class that it has not learned. The only rows of their classes
+            # stay nevertheless: new rows have unseen classes as often (Good 1953).
+            n_rows, n_learned = (
+                np.bincount(target.codes, each > 0, len(target.classes))
+                for each in (weights, learned)
+            )
+            rows = rows[((n_learned > 0) | (n_rows == 1))[target.codes[rows]]]
         if len(rows):
             held_out = _calibration.without_unseen_columns(X, weights, learned, rows)
             self._calibration = self._calibrated(held_out, target.codes[rows], weights[rows])

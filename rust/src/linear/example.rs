@@ -4,7 +4,8 @@
 //! of examples, so that those at a node share its weights. One at a time, every node would be a
 //! cache miss.
 
-use super::{lookup, AlignedRow, Slot, StepLimit, Weights};
+use super::buckets::{dot_buckets, prefetch_buckets};
+use super::{lookup, AlignedRow, Bucket, Slot, StepLimit, Weights};
 use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
 use crate::simd::{axpy, dot, dot_lanes, four_sums, sparse_dot, LANES};
 
@@ -157,6 +158,9 @@ const SPARSE: usize = usize::MAX;
 /// Up to this many columns, products by value are as fast as by vector register.
 const MAX_NARROW_COLUMNS: usize = 64;
 
+/// Largest number of a row's values whose weights are prefetched.
+const MAX_PREFETCHED: usize = 16;
+
 impl Block {
     /// Replaces the block by the rows `which`, for weights of `width` columns.
     ///
@@ -274,11 +278,25 @@ impl Block {
         }
     }
 
-    /// Returns the product of row `i` with weights in the slots of a table.
+    /// Returns the product of row `i` with the weights of a table.
     #[inline]
     pub fn dot_slots(&self, i: usize, slots: &[Slot<f32>]) -> f32 {
         let (columns, values) = self.rows.row(i);
         dot_slots(columns, values, slots)
+    }
+
+    /// Returns the product of row `i` with the weights of a table that was copied into buckets.
+    #[inline]
+    pub fn dot_buckets(&self, i: usize, buckets: &[Bucket]) -> f32 {
+        let (columns, values) = self.rows.row(i);
+        dot_buckets(columns, values, buckets)
+    }
+
+    /// Prefetches the buckets that [`Self::dot_buckets`] reads first.
+    #[inline]
+    pub fn prefetch_buckets(&self, i: usize, buckets: &[Bucket]) {
+        let columns = self.rows.row(i).0;
+        prefetch_buckets(&columns[..columns.len().min(MAX_PREFETCHED)], buckets);
     }
 }
 

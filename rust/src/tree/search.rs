@@ -69,9 +69,9 @@ impl BestFirst {
     /// Returns cost and number of the next terminal, most probable first; none if all others cost
     /// more than `most`.
     pub fn next(&mut self, most: f32, look: &impl Fn(u32) -> Junction<f32>) -> Option<(f32, u32)> {
+        let Reverse(mut branch) = self.open.pop()?;
         loop {
-            let Reverse(Branch { cost, node, .. }) = self.open.pop()?;
-            let cost = f32::from_bits(cost);
+            let (cost, node) = (f32::from_bits(branch.cost), branch.node);
             if cost > most {
                 return None;
             }
@@ -86,8 +86,16 @@ impl BestFirst {
                     children,
                 } => {
                     self.budget -= 1;
-                    for (child, more) in children.into_iter().zip(costs(score)) {
-                        self.reach(sum(cost, more), child);
+                    let [to_left, to_right] = costs(score).map(|more| sum(cost, more));
+                    let left = self.branch(to_left, children[0]);
+                    let right = self.branch(to_right, children[1]);
+                    self.open.push(Reverse(left.max(right)));
+                    // Often the search goes on with a child, which then need not go through the heap.
+                    branch = left.min(right);
+                    if let Some(mut best) = self.open.peek_mut() {
+                        if best.0 < branch {
+                            std::mem::swap(&mut best.0, &mut branch);
+                        }
                     }
                 }
             }
@@ -137,10 +145,16 @@ impl BestFirst {
     }
 
     fn reach(&mut self, cost: f32, node: u32) {
+        let branch = self.branch(cost, node);
+        self.open.push(Reverse(branch));
+    }
+
+    /// Returns the branch to a node that was just reached.
+    fn branch(&mut self, cost: f32, node: u32) -> Branch {
         let number = self.n_reached;
         self.n_reached += 1;
         let cost = cost.to_bits();
-        self.open.push(Reverse(Branch { cost, number, node }));
+        Branch { cost, number, node }
     }
 
     /// Returns the number of nodes that were reached and not opened.
@@ -188,6 +202,7 @@ fn sum(cost: f32, more: f32) -> f32 {
 #[inline]
 fn costs(score: f32) -> [f32; 2] {
     let score = if score.is_nan() { 0.0 } else { score };
-    let least = (-score.abs()).exp().ln_1p();
+    // In f64 the sum keeps all digits of the power, and its logarithm is faster than `ln_1p` in f32.
+    let least = (1.0 + f64::from((-score.abs()).exp())).ln() as f32;
     [least + score.max(0.0), least + (-score).max(0.0)]
 }
