@@ -4,8 +4,7 @@
 //! of examples, so that those at a node share its weights. One at a time, every node would be a
 //! cache miss.
 
-use super::buckets::{dot_buckets, prefetch_buckets};
-use super::{lookup, AlignedRow, Bucket, Slot, StepLimit, Weights};
+use super::{lookup, prefetch_slot, AlignedRow, Slot, StepLimit, Weights};
 use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
 use crate::simd::{axpy, dot, dot_lanes, four_sums, sparse_dot, LANES};
 
@@ -158,7 +157,7 @@ const SPARSE: usize = usize::MAX;
 /// Up to this many columns, products by value are as fast as by vector register.
 const MAX_NARROW_COLUMNS: usize = 64;
 
-/// Largest number of a row's values whose weights are prefetched.
+/// Largest number of a row's values whose slots are prefetched.
 const MAX_PREFETCHED: usize = 16;
 
 impl Block {
@@ -278,25 +277,18 @@ impl Block {
         }
     }
 
-    /// Returns the product of row `i` with the weights of a table.
+    /// Prefetches the slots that [`Self::dot_slots`] reads first for row `i`.
+    #[inline]
+    pub fn prefetch_slots(&self, i: usize, slots: &[Slot<f32>]) {
+        let columns = self.rows.row(i).0.iter().take(MAX_PREFETCHED);
+        columns.for_each(|&column| prefetch_slot(slots, column));
+    }
+
+    /// Returns the product of row `i` with weights in the slots of a table.
     #[inline]
     pub fn dot_slots(&self, i: usize, slots: &[Slot<f32>]) -> f32 {
         let (columns, values) = self.rows.row(i);
         dot_slots(columns, values, slots)
-    }
-
-    /// Returns the product of row `i` with the weights of a table that was copied into buckets.
-    #[inline]
-    pub fn dot_buckets(&self, i: usize, buckets: &[Bucket]) -> f32 {
-        let (columns, values) = self.rows.row(i);
-        dot_buckets(columns, values, buckets)
-    }
-
-    /// Prefetches the buckets that [`Self::dot_buckets`] reads first.
-    #[inline]
-    pub fn prefetch_buckets(&self, i: usize, buckets: &[Bucket]) {
-        let columns = self.rows.row(i).0;
-        prefetch_buckets(&columns[..columns.len().min(MAX_PREFETCHED)], buckets);
     }
 }
 

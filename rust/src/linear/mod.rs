@@ -8,7 +8,6 @@
 // Kernels must be inlined into the function that is compiled for their instruction set.
 #![allow(clippy::inline_always)]
 
-mod buckets;
 mod example;
 pub(crate) mod loss;
 pub(crate) mod nag;
@@ -18,7 +17,6 @@ mod regressors;
 mod tests;
 mod weights;
 
-pub use buckets::Bucket;
 pub use example::{padded, Block, PathExample};
 pub use loss::Loss;
 pub use nag::{NagSlot, NagTotals, Span};

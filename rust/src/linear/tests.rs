@@ -1,6 +1,5 @@
 //! Tests of storage and steps of regressors, and of forged files.
 
-use super::buckets::dot_buckets;
 use super::*;
 use crate::data::{Indices, Preparation, RowBuffer, Rows, Scaling, Values};
 use crate::file::{Bundle, Persist};
@@ -41,9 +40,6 @@ fn products_do_not_depend_on_storage() {
         }
         assert_eq!(block.dot_row(0, &full), expected);
         assert_eq!(block.dot_slots(0, table.slots()), expected);
-        let mut buckets = Vec::new();
-        Bucket::extend(&mut buckets, &table);
-        assert_eq!(block.dot_buckets(0, &buckets), expected);
         assert_eq!(example.dot(&Weights::Row(full[..].into())), expected);
         assert_eq!(example.dot(&Weights::Table(table)), expected);
         regressors.learn(0, &example, 1.0, 1e-3, 1.0, |_| None);
@@ -55,25 +51,6 @@ fn products_do_not_depend_on_storage() {
         let difference =
             regressors.score(0, &example) - example.dot(&Weights::Row(stepped[..].into()));
         assert!(difference.abs() < 1e-7);
-    }
-}
-
-#[test]
-fn buckets_hold_the_weights_of_their_table() {
-    // The second table follows the first one. Keys in arithmetic progression fill some buckets.
-    let mut buckets = Vec::new();
-    for (n_keys, distance) in [(0, 1), (1, 1), (7, 3), (2000, 1), (2000, 1597)] {
-        let mut table = Table::default();
-        for i in 0..n_keys {
-            *table.entry(i * distance) = if i % 10 == 0 { 0.0 } else { i as f32 };
-        }
-        let start = buckets.len();
-        Bucket::extend(&mut buckets, &table);
-        for column in 0..n_keys * distance + 100 {
-            let weight = table.get(column).copied().unwrap_or_default();
-            let product = dot_buckets(&[column], &[2.0], &buckets[start..]);
-            assert_eq!(product, 2.0 * weight);
-        }
     }
 }
 

@@ -10,7 +10,7 @@
 use super::{partition, Junction};
 use crate::control::Control;
 use crate::error::Result;
-use crate::linear::{AlignedRow, Block, Bucket, Regressors, Span, Weights};
+use crate::linear::{AlignedRow, Block, Regressors, Slot, Span, Weights};
 use crate::simd::prefetch;
 
 /// Distance in groups at which a node's weights are prefetched.
@@ -56,7 +56,7 @@ pub struct FrozenRouters {
     steps: Vec<Step>,
     /// Weight rows, concatenated; each begins a cache line.
     rows: AlignedRow<f32>,
-    buckets: Vec<Bucket>,
+    slots: Vec<Slot<f32>>,
 }
 
 /// One node.
@@ -72,7 +72,7 @@ struct Step {
 enum Place {
     Terminal,
     Row(usize),
-    Buckets { from: usize, n: u32 },
+    Table { from: usize, capacity: u32 },
 }
 
 impl FrozenRouters {
@@ -123,10 +123,12 @@ impl FrozenRouters {
                 Place::Row(from)
             }
             Weights::Table(table) => {
-                let from = self.buckets.len();
-                Bucket::extend(&mut self.buckets, &table);
-                let n = (self.buckets.len() - from) as u32;
-                Place::Buckets { from, n }
+                let from = self.slots.len();
+                self.slots.extend(table.slots().iter().copied());
+                Place::Table {
+                    from,
+                    capacity: table.slots().len() as u32,
+                }
             }
         }
     }
@@ -171,9 +173,9 @@ impl FrozenRouters {
                         let score = |row| block.dot_row(row as usize, weights);
                         partition(&mut rows[from..to], spare, |row| goes_left(score(row)))
                     }
-                    Place::Buckets { from: at, n } => {
-                        let buckets = &self.buckets[at..at + n as usize];
-                        let score = |row| block.dot_buckets(row as usize, buckets);
+                    Place::Table { from: at, capacity } => {
+                        let slots = &self.slots[at..at + capacity as usize];
+                        let score = |row| block.dot_slots(row as usize, slots);
                         partition(&mut rows[from..to], spare, |row| goes_left(score(row)))
                     }
                 };
@@ -205,14 +207,14 @@ impl FrozenRouters {
         let score = match step.weights {
             Place::Terminal => return Junction::Terminal(step.next),
             Place::Row(at) => block.dot_row(i, &self.rows[at..at + self.width]),
-            Place::Buckets { from, n } => {
+            Place::Table { from, capacity } => {
                 // A search opens about every other node that it reaches.
                 for child in &self.steps[step.next as usize..][..2] {
-                    if let Place::Buckets { from, n } = child.weights {
-                        block.prefetch_buckets(i, &self.buckets[from..from + n as usize]);
+                    if let Place::Table { from, capacity } = child.weights {
+                        block.prefetch_slots(i, &self.slots[from..from + capacity as usize]);
                     }
                 }
-                block.dot_buckets(i, &self.buckets[from..from + n as usize])
+                block.dot_slots(i, &self.slots[from..from + capacity as usize])
             }
         };
         Junction::Router {
