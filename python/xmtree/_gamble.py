@@ -182,6 +182,7 @@ class GambleClassifier(Boosting):
     clip: bool = True
 
 
+@dataclass(eq=False, kw_only=True, repr=False)
 class SAMMEClassifier(Boosting):
     """SAMME: AdaBoost for many classes, the baseline of :class:`GambleClassifier`.
 
@@ -247,3 +248,5 @@ class SAMMEClassifier(Boosting):
     """
 
     _short_name = "samme"
+
+    votes: str = "discrete"
