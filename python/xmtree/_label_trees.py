@@ -5,6 +5,7 @@ from inspect import cleandoc
 from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmtree._online import OnlineLearner
@@ -13,7 +14,7 @@ from xmtree._typing import OneLabelMixin, Seed
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
+class _LabelTree(TreeMixin, OnlineLearner):
     """Base of filter tree and random tree, which differ in the examples a router learns from.
 
     Both docstrings include the sections below.
@@ -46,8 +47,9 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
         Number of threads; None is 1, -1 is all cores. Training uses one thread; prediction
         divides the rows among threads. The model does not depend on it.
     verbose : int, default=0, as for :class:`OAAClassifier`
-    loss : {"hinge", "squared_hinge", "squared", "quantile", "logistic"}, default="hinge"
-        Loss of the routers. The default was chosen on held-out data.
+    loss : {"hinge", "squared_hinge", "squared", "quantile", "logistic"}, optional
+        Loss of the routers. By default "hinge", which was chosen on held-out data, and "logistic"
+        for label sets, for which no other is allowed.
     learning_rate : float, default=1.0
         Initial step size of a router.
     decay : float, default=0.3
@@ -62,6 +64,11 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
     scale_weights : bool, default=True, as for :class:`OAAClassifier`
     n_bits : int, optional
         Hash features into 2^n_bits columns; see :class:`OAAClassifier`.
+    prediction : {"path", "most_probable"}, optional
+        The label that is predicted. "path": the one to which the routers lead. "most_probable":
+        the one with the largest product of probabilities on its path, found by best-first search,
+        which is more accurate and takes several times as long. By default "path"; label sets are
+        predicted by probability in any case. ``progressive_loss_`` always follows the path.
     optimizer : {"pn", "nag"}, default="pn"
         Direction of a router's steps. "nag" is that of Vowpal Wabbit and needs more passes over
         text.
@@ -88,9 +95,8 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
     -----
     ``predict_topk`` treats the routers as logistic models: a label's score is the
     logarithm of the product of the probabilities on its path, at most 0. The first
-    label is always that of ``predict``, to which every router sends the row; if
-    another label's product is larger, the score of the first is the next larger number. The
-    others are found by best-first search at a cost of O(k log n_classes). If scores are so flat
+    label is always that of ``predict``; if another label's product is larger, the score of the
+    first is the next larger number. The others are found by best-first search at a cost of O(k log n_classes). If scores are so flat
     that this bound is reached, the labels found are probable, but maybe not the most probable.
 
     Probabilities are powers of these products, divided by their sum over the 1,000 best labels.
@@ -111,12 +117,13 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
     random_state: Seed = None
     n_jobs: int | None = None
     verbose: int = 0
-    loss: str = "hinge"
+    loss: str | None = None
     learning_rate: float = 1.0
     decay: float = 0.3
     scaling: str = "auto"
     scale_weights: bool = True
     n_bits: int | None = None
+    prediction: str | None = None
     optimizer: str = "pn"
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -131,7 +138,7 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
         return self._call(self._model.predict, X)
 
 
-class FilterTreeClassifier(_LabelTree):
+class FilterTreeClassifier(OneLabelMixin, _LabelTree):
     """Filter tree: a tournament of labels on a fixed balanced tree.
 
     Each label has a leaf, and each internal node a linear router that sends an example to one of
@@ -218,3 +225,25 @@ class RandomTreeClassifier(_LabelTree):
     """
 
     _short_name = "random-tree"
+    _multilabel = True
+
+    @property
+    def threshold_(self) -> float:
+        """Return the probability above which :meth:`predict` returns a label of a label set."""
+        self._fitted()
+        return self._calibration.threshold
+
+    def _label_sets(self, X: Any) -> Any:
+        # As few labels as possible, because each costs a search.
+        k, n_classes = min(10, len(self.classes_)), len(self.classes_)
+        while True:
+            codes, probabilities = self._topk_probabilities(X, k)
+            is_likely = probabilities > self._calibration.threshold
+            if k == n_classes or not is_likely[:, -1].any():
+                break
+            k = min(4 * k, n_classes)
+        if self._calibration.n_least:
+            is_likely[:, 0] = True
+        row, place = np.nonzero(is_likely)
+        entries = np.ones(len(row), np.int64), (row, codes[row, place])
+        return sp.csr_matrix(entries, shape=(X.shape[0], n_classes))
