@@ -80,12 +80,15 @@ class _LabelTree(TreeMixin, OnlineLearner):
         The nodes, breadth first; the root is node 0.
 
         - ``parent``, ``children``, ``depth``.
-        - ``n_examples``: examples of the labels below, by importance weight, each pass counted.
+        - ``n_examples``: examples with a label below, by importance weight, each pass counted.
         - ``n_labels``: labels below.
         - ``label``: label of a leaf, as an index into ``classes_``; -1 at internal nodes.
         - ``label_entropy``: in nats.
         - ``n_trained``: examples that the router learned from, by importance weight; 0 at leaves.
         - ``n_won``: those of them that the router then sent towards their label; 0 at leaves.
+
+        For label sets every node has a regressor, and ``n_won`` counts the examples for which it
+        was then right.
     trees_ : list of Bunch, ``tree_`` in a list
     progressive_loss_ : float, as for :class:`OAAClassifier`
     n_examples_seen_ : int
@@ -96,13 +99,17 @@ class _LabelTree(TreeMixin, OnlineLearner):
     ``predict_topk`` treats the routers as logistic models: a label's score is the
     logarithm of the product of the probabilities on its path, at most 0. The first
     label is always that of ``predict``; if another label's product is larger, the score of the
-    first is the next larger number. The others are found by best-first search at a cost of O(k log n_classes). If scores are so flat
-    that this bound is reached, the labels found are probable, but maybe not the most probable.
+    first is the next larger number. The others are found by best-first search at a cost of
+    O(k log n_classes). If scores are so flat that this bound is reached, the labels found are
+    probable, but maybe not the most probable.
 
     Probabilities are powers of these products, divided by their sum over the 1,000 best labels.
     Calibration finds the exponent; without it, the exponent is 1. There is no
     ``decision_function``, as the scores of all classes cost O(n_classes) per row;
     ``predict_topk(X, k)`` returns them for ``k`` up to ``n_classes``.
+
+    For label sets a score is the logit of the label's probability, the product along its path.
+    Calibration finds a slope and an intercept; without it, the products are the probabilities.
     """
 
     _takes_new_labels = False
@@ -198,6 +205,16 @@ class RandomTreeClassifier(_LabelTree):
     differs in the examples a router learns from, and :class:`LOMTreeClassifier` learns its tree.
     Labels that a random order puts together have little in common, so errors are high.
 
+    With ``loss="logistic", prediction="most_probable", learning_rate=3.0`` it is the conditional
+    probability tree of [2]_: a router estimates the probability that the label is on its right
+    side, and a label has the product along its path.
+
+    With label sets it is the probabilistic label tree of [3]_: each node learns whether a row has
+    a label below, from the rows that have one below its parent. ``predict`` returns the labels
+    with a probability above ``threshold_``, as :class:`OAAClassifier` does by default, and
+    ``progressive_loss_`` is the share of rows without the label to which the more probable children
+    led. ``decision_path`` needs one label per row.
+
     See Also
     --------
     FilterTreeClassifier : The same tree as a tournament.
@@ -208,6 +225,10 @@ class RandomTreeClassifier(_LabelTree):
     ----------
     .. [1] A. Choromanska, J. Langford, "Logarithmic Time Online Multiclass
        Prediction", NIPS 2015: the random tree as a baseline.
+    .. [2] A. Beygelzimer, J. Langford, Y. Lifshits, G. Sorkin, A. Strehl, "Conditional Probability
+       Tree Estimation Analysis and Algorithms", UAI 2009.
+    .. [3] K. Jasinska, K. Dembczynski, R. Busa-Fekete, K. Pfannschmidt, T. Klerx, E. Hullermeier,
+       "Extreme F-measure Maximization using Sparse Probability Estimates", ICML 2016.
 
     Examples
     --------
