@@ -38,6 +38,9 @@ ALL = {
     ),
     "filter-tree": lambda **more: xmtree.FilterTreeClassifier(**{"random_state": 0, **more}),
     "random-tree": lambda **more: xmtree.RandomTreeClassifier(**{"random_state": 0, **more}),
+    "random-tree-probable": lambda **more: xmtree.RandomTreeClassifier(
+        **{"loss": "logistic", "prediction": "most_probable", "random_state": 0, **more}
+    ),
     "filter-tree-nag": lambda **more: xmtree.FilterTreeClassifier(
         **{"optimizer": "nag", "label_order": "random", "random_state": 0, **more}
     ),
@@ -49,6 +52,9 @@ ALL = {
         xmtree.GambleClassifier, **{"n_estimators": 30, "early_stopping": True, **more}
     ),
     "samme": lambda **more: gamble(xmtree.SAMMEClassifier, **{"n_estimators": 30, **more}),
+    "samme-real": lambda **more: gamble(
+        xmtree.SAMMEClassifier, **{"votes": "real", "n_estimators": 30, **more}
+    ),
     "ldsm": lambda **more: xmtree.LdSMClassifier(
         **{"n_estimators": 3, "max_nodes": 60, "random_state": 0, **more}
     ),
@@ -77,7 +83,7 @@ BATCH = [name for name in ALL if name not in ONLINE]
 #: Learners that accept NaN as a missing value.
 GAPPY = [name for name in ALL if ALL[name]().__sklearn_tags__().input_tags.allow_nan]
 LDSM = [name for name in ALL if name.startswith("ldsm")]
-MULTILABEL = ["oaa", "oaa-logistic-nag", *LDSM]
+MULTILABEL = ["oaa", "oaa-logistic-nag", "random-tree", "random-tree-probable", *LDSM]
 RECALL_TREES = [name for name in ALL if name.startswith("recall-tree")]
 TREES = ["lomtree", "lomtree-swapping", "filter-tree", "random-tree", *RECALL_TREES]
 

@@ -1,5 +1,7 @@
 """GAMBLE and SAMME: comparison with slow references, categories, missing values, stages."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -69,6 +71,49 @@ def test_samme_equals_scikit_learn(seed):
     np.testing.assert_array_equal(model.predict(X), other.predict(X))
     for stage, expected in zip(model.staged_predict(X), other.staged_predict(X), strict=True):
         np.testing.assert_array_equal(stage, expected)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize(
+    ("n_rounds", "max_leaves", "rate"), [(20, 5, 1.0), (50, 4, 0.3), (9, 120, 1.0)]
+)
+def test_samme_r_equals_the_reference(n_classes, n_rounds, max_leaves, rate):
+    X, y = task(n=120, n_classes=n_classes)
+    expected = reference.samme_r(X, y, n_classes, n_rounds, max_leaves, rate)
+    model = SAMMEClassifier(
+        votes="real",
+        n_estimators=n_rounds,
+        max_leaves=max_leaves,
+        learning_rate=rate,
+        splits="exact",
+    ).fit(X, y)
+    last = json.dumps({"first_tree": 0, "last_tree": model.n_estimators_})
+    scores = model._model.predict_scores(X, last)
+    np.testing.assert_allclose(scores, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+    # With 120 leaves the first tree makes no error.
+    assert model.n_estimators_ == (1 if max_leaves == 120 else n_rounds)
+    proba = softmax(expected / (n_classes - 1), axis=1)
+    np.testing.assert_allclose(model.predict_proba(X), proba, atol=1e-4)
+
+
+def test_samme_r_has_weights_missing_values_and_files(tmp_path):
+    X, y = task(n=200, n_classes=5)
+    X[::7, 1] = np.nan
+    weights = np.random.default_rng(0).integers(0, 3, 200)
+    settings = {"votes": "real", "n_estimators": 10, "subsample": 0.7, "random_state": 0}
+    model = SAMMEClassifier(**settings).fit(X, y, sample_weight=weights)
+    model.save(tmp_path / "model")
+    loaded = xmtree.load(tmp_path / "model")
+    assert loaded.votes == "real"
+    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+    loaded.set_params(warm_start=True, n_estimators=20).fit(X, y, sample_weight=weights)
+    more = SAMMEClassifier(**settings | {"n_estimators": 20}).fit(X, y, sample_weight=weights)
+    np.testing.assert_array_equal(loaded.decision_function(X), more.decision_function(X))
+    discrete = SAMMEClassifier(**settings | {"votes": "discrete"}).fit(X, y, sample_weight=weights)
+    assert np.any(discrete.decision_function(X) != model.decision_function(X))
+    with pytest.raises(ValueError, match="votes"):
+        SAMMEClassifier(votes="SAMME.R").fit(X, y)
+    assert not hasattr(GambleClassifier(), "votes")
 
 
 def test_a_leaf_sums_to_zero():

@@ -6,7 +6,10 @@ import math
 import estimators
 import numpy as np
 import pytest
-from reference.fixed_tree import FixedTree
+import scipy.sparse as sp
+import xmtree
+from reference.fixed_tree import FixedTree, LabelSetTree
+from scipy.special import logit
 from xmtree import FilterTreeClassifier, RandomTreeClassifier, _core
 
 BOTH = {"filter": FilterTreeClassifier, "random": RandomTreeClassifier}
@@ -23,14 +26,15 @@ def stream(seed, n, n_classes):
     return rows.astype(np.float32), labels.astype(np.uint32)
 
 
-def new_tree(policy, loss, n_classes):
+def new_tree(policy, loss, n_classes, label_sets=False, **more):
     params = {
         **{"policy": policy, "loss": loss, "optimizer": "nag", "scaling": "none"},
         "scale_weights": False,
         **{"n_bits": None, "learning_rate": 0.5, "decay": 0.0, "label_order": "given"},
         **{"n_passes": 1, "seed": 0, "early_stopping": False},
+        **more,
     }
-    return _core.Classifier(f"{params['policy']}-tree", json.dumps(params), n_classes)
+    return _core.Classifier(f"{policy}-tree", json.dumps(params), n_classes, label_sets)
 
 
 @pytest.mark.parametrize("loss", ["quantile", "hinge"])
@@ -66,6 +70,157 @@ def test_every_prediction_and_match_agrees(policy, n_classes, loss):
         assert sorted(best[i].tolist()) == list(range(n_classes))
         assert own[1:] == pytest.approx(sorted(own[1:], reverse=True), abs=1e-5)
         assert scores[i, 0] == pytest.approx(max(own), abs=1e-5)
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 7, 16, 21])
+@pytest.mark.parametrize("policy", BOTH)
+def test_the_most_probable_label_agrees(policy, n_classes):
+    rows, labels = stream(n_classes, 300, n_classes)
+    tree = new_tree(policy, "hinge", n_classes, prediction="most_probable")
+    slow = FixedTree(range(n_classes), N_FEATURES, policy, "hinge")
+    for i in range(len(labels)):
+        columns = np.flatnonzero(rows[i])
+        tree.partial_fit(rows[i : i + 1], labels[i : i + 1])
+        slow.learn(columns, rows[i, columns], int(labels[i]))
+    best, scores = tree.predict_topk(rows, n_classes)
+    differ = 0
+    for i, row in enumerate(rows):
+        columns = np.flatnonzero(row)
+        expected = slow.log_probabilities(columns, row[columns])
+        own = [expected[label] for label in best[i].tolist()]
+        np.testing.assert_allclose(scores[i], own, rtol=1e-5, atol=1e-6)
+        assert own[0] == pytest.approx(max(expected.values()), abs=1e-6)
+        differ += best[i, 0] != slow.predict(columns, row[columns])
+    np.testing.assert_array_equal(tree.predict(rows), best[:, 0])
+    assert differ > 0 or n_classes < 4
+
+
+def indicator(sets, n_classes):
+    """Return label sets as CSR."""
+    starts = np.cumsum([0, *map(len, sets)])
+    labels = np.concatenate([sorted(labels) for labels in sets]).astype(np.int32)
+    return sp.csr_matrix((np.ones(len(labels)), labels, starts), shape=(len(sets), n_classes))
+
+
+def set_stream(seed, n, n_classes):
+    """Return rows, and label sets of which some are empty."""
+    rows, labels = stream(seed, n, n_classes)
+    random = np.random.default_rng(seed)
+    sets = [{int(y), *random.integers(0, n_classes, random.integers(0, 3))} for y in labels]
+    return rows, [set() if i % 9 == 0 else {int(y) for y in s} for i, s in enumerate(sets)]
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 7, 16, 21])
+def test_label_sets_agree_with_the_reference(n_classes):
+    rows, sets = set_stream(n_classes, 300, n_classes)
+    weights = np.tile([1, 1, 2, 0.5, 0], 60)
+    targets = indicator(sets, n_classes)
+    fast = new_tree("random", "logistic", n_classes, label_sets=True)
+    slow = LabelSetTree(range(n_classes), N_FEATURES)
+    columns = [np.flatnonzero(row) for row in rows]
+    right = []
+    for i, labels in enumerate(sets):
+        fast.partial_fit(rows[i : i + 1], targets[i : i + 1], weights[i : i + 1])
+        if weights[i]:
+            was_right = slow.learn(columns[i], rows[i, columns[i]], labels, float(weights[i]))
+            right.append((was_right, weights[i]))
+    right, used = np.transpose(right)
+    assert fast.summary()["progressive_loss"] == pytest.approx(1 - np.average(right, weights=used))
+    (tree,) = fast.trees()
+    at = [slow.nodes.index(labels_below(tree, node)) for node in range(len(tree["label"]))]
+    np.testing.assert_array_equal(tree["n_trained"], slow.trained[at])
+    # Scores near 0 differ in their last bits.
+    np.testing.assert_allclose(tree["n_won"], slow.won[at], atol=3)
+    has_labels = [
+        sum(w for s, w in zip(sets, weights, strict=True) if s & slow.nodes[number])
+        for number in at
+    ]
+    np.testing.assert_array_equal(tree["n_examples"], has_labels)
+    best, scores = fast.predict_topk(rows, n_classes)
+    for i, row in enumerate(rows):
+        expected = slow.marginals(columns[i], row[columns[i]])
+        own = np.array([expected[label] for label in best[i].tolist()])
+        np.testing.assert_allclose(scores[i], logit(own), rtol=1e-3, atol=1e-3)
+        assert sorted(best[i].tolist()) == list(range(n_classes))
+        assert np.all(np.diff(scores[i]) <= 0)
+    # Learning and frozen trees agree, and so do few and many labels.
+    again = _core.Classifier.from_bytes(fast.to_bytes())
+    for k in {1, (n_classes + 1) // 2, n_classes}:
+        few, own = again.predict_topk(rows, k)
+        np.testing.assert_array_equal(few, best[:, :k])
+        np.testing.assert_array_equal(own, scores[:, :k])
+
+
+def test_uncalibrated_probabilities_are_the_products():
+    rows, sets = set_stream(1, 400, 9)
+    settings = {"calibrate": False, "random_state": 0}
+    model = RandomTreeClassifier(**settings).fit(rows, indicator(sets, 9))
+    probabilities = model.predict_proba(rows)
+    labels, scores = model.predict_topk(rows, 9)
+    own = np.take_along_axis(probabilities, labels, axis=1)
+    np.testing.assert_allclose(logit(own.astype(float)), scores, rtol=1e-2, atol=1e-2)
+    np.testing.assert_array_equal(model.predict(rows).toarray(), probabilities > 0.5)
+    assert model.threshold_ == 0.5
+    y = np.array([min(s, default=0) for s in sets])
+    model = RandomTreeClassifier(loss="logistic", prediction="most_probable", **settings)
+    model.fit(rows, y, classes=np.arange(9))
+    labels, scores = model.predict_topk(rows, 9)
+    own = np.take_along_axis(model.predict_proba(rows), labels, axis=1)
+    np.testing.assert_allclose(own, np.exp(scores), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(np.exp(scores).sum(axis=1), 1, rtol=1e-4)
+    np.testing.assert_array_equal(model.predict(rows), model.predict_proba(rows).argmax(axis=1))
+
+
+def test_label_sets_online_and_in_files(tmp_path):
+    rows, sets = set_stream(2, 600, 12)
+    targets = indicator(sets, 12)
+    one = RandomTreeClassifier(random_state=0, label_order="frequency")
+    for start in range(0, 600, 100):
+        one.partial_fit(rows[start : start + 100], targets[start : start + 100])
+    one.save(tmp_path / "tree")
+    loaded = xmtree.load(tmp_path / "tree")
+    assert (loaded.loss, loaded.prediction) == (None, None)
+    for model in (one, loaded):
+        model.partial_fit(rows[:50], targets[:50])
+    np.testing.assert_array_equal(loaded.predict_proba(rows), one.predict_proba(rows))
+    estimators.same_matrix(loaded.predict(rows), one.predict(rows))
+    one.save(tmp_path / "small", compact=True)
+    small = xmtree.load(tmp_path / "small")
+    np.testing.assert_allclose(small.predict_proba(rows), one.predict_proba(rows), atol=0.01)
+    threads = RandomTreeClassifier(random_state=0, n_jobs=2).fit(rows, targets)
+    alone = RandomTreeClassifier(random_state=0).fit(rows, targets)
+    assert threads._model.to_bytes() == alone._model.to_bytes()
+    with pytest.raises(ValueError, match="cannot report the leaves"):
+        alone.decision_path(rows)
+
+
+def test_a_set_may_have_more_labels_than_the_first_search():
+    rows = np.repeat(np.eye(2, dtype=np.float32), 200, axis=0)
+    y = np.zeros((400, 60), int)
+    y[:200, :45] = 1
+    y[200:, 50] = 1
+    found = RandomTreeClassifier(random_state=0).fit(rows, y).predict(rows)
+    np.testing.assert_array_equal(found, y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"loss": "hinge"}, 'loss must be "logistic" or None for label sets, got "hinge"'),
+        ({"prediction": "path"}, 'prediction must be "most_probable" or None for label sets'),
+    ],
+)
+def test_settings_that_label_sets_exclude(settings, message):
+    rows, sets = set_stream(0, 60, 5)
+    model = RandomTreeClassifier(**settings)
+    with pytest.raises(ValueError, match=message):
+        model.fit(rows, indicator(sets, 5))
+    with pytest.raises(ValueError, match=message):
+        model.partial_fit(rows, indicator(sets, 5))
+    with pytest.raises(ValueError, match="prediction"):
+        RandomTreeClassifier(prediction="best").fit(rows, np.arange(60) % 5)
+    with pytest.raises(ValueError, match="FilterTreeClassifier learns one label per row"):
+        FilterTreeClassifier(loss="logistic").fit(rows, indicator(sets, 5))
 
 
 def labels_below(tree, node):

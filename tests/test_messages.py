@@ -83,7 +83,7 @@ def test_y_that_is_not_a_sequence(y, kind):
 @pytest.mark.parametrize("name", ["lomtree", "recall-tree", "filter-tree", "gamble", "samme"])
 @pytest.mark.parametrize("y", [[["a"], ["b", "c"]] * 20, np.eye(2, dtype=int)[Y]])
 def test_label_sets_for_a_learner_of_one_label(name, y):
-    learners = "LdSMClassifier and OAAClassifier learn label sets"
+    learners = "LdSMClassifier, OAAClassifier and RandomTreeClassifier learn label sets"
     with pytest.raises(ValueError, match=f"one label per row; {learners}"):
         estimators.ALL[name]().fit(X, y)
 

@@ -187,8 +187,8 @@ class Learner(FittedClassifier):
         if target.multilabel and not self._multilabel:
             raise ValueError(
                 f"Multilabel y (an indicator or label lists) was passed, but "
-                f"{type(self).__name__} learns one label per row; LdSMClassifier and "
-                "OAAClassifier learn label sets"
+                f"{type(self).__name__} learns one label per row; LdSMClassifier, "
+                "OAAClassifier and RandomTreeClassifier learn label sets"
             )
         return target
 

@@ -182,19 +182,20 @@ class GambleClassifier(Boosting):
     clip: bool = True
 
 
+@dataclass(eq=False, kw_only=True, repr=False)
 class SAMMEClassifier(Boosting):
     """SAMME: AdaBoost for many classes, the baseline of :class:`GambleClassifier`.
 
     The loss, the weights and the trees are those of GAMBLE, but a leaf votes for one class, and
-    all leaves of a tree have the same weight. A tree with a lower error has a larger weight. (This
-    is discrete SAMME; SAMME.R takes logarithms of the leaves' shares and needs a lower bound for
-    them.)
+    all leaves of a tree have the same weight. A tree with a lower error has a larger weight.
+    ``votes="real"`` is SAMME.R.
 
     Parameters
     ----------
     n_estimators : int, default=300
         Largest number of rounds, one tree each. Training stops earlier after a tree without
-        errors, whose weight is large but finite, or one that is no better than chance.
+        errors, whose weight is large but finite, or one that is no better than chance. SAMME.R
+        stops after a tree whose leaves have one class each.
     max_leaves : int, default=15
         Largest number of leaves of a tree; the leaf with the largest gain is split next.
     learning_rate : float, default=1.0
@@ -213,18 +214,23 @@ class SAMMEClassifier(Boosting):
         Share of the total weight that a tree is not trained on: the rows of lowest weight.
     splits : {"binned", "exact"}, default="binned"
         Candidate thresholds, as for :class:`GambleClassifier`.
+    votes : {"discrete", "real"}, default="discrete"
+        "discrete": SAMME. "real": SAMME.R, in which a leaf gives every class k the vote
+        (n_classes - 1) (log p_k - mean of log p), with p_k its share of the leaf's weight, at
+        least 2.2e-16 (Algorithm 4 of [1]_; the bound is that of scikit-learn before 1.6).
 
     Attributes
     ----------
     classes_, n_features_in_, feature_names_in_, n_estimators_ : as for :class:`GambleClassifier`
     temperature_, feature_importances_, feature_splits_ : as for :class:`GambleClassifier`
     trees_ : list of Bunch of read-only arrays
-        As for :class:`GambleClassifier`. A leaf stores the one class that it votes for.
+        As for :class:`GambleClassifier`. With discrete votes a leaf stores the one class that it
+        votes for.
 
     Notes
     -----
-    A tree outputs 1 for the class it votes for and -1 / (n_classes - 1) for the others.
-    Its weight is (n_classes - 1)^2 / n_classes alpha with alpha = log((1 - e) / e) +
+    A tree of discrete votes outputs 1 for the class it votes for and -1 / (n_classes - 1) for the
+    others. Its weight is (n_classes - 1)^2 / n_classes alpha with alpha = log((1 - e) / e) +
     log(n_classes - 1) and e its weighted error. The factor changes no
     prediction; it puts the scores on the scale that ``predict_proba`` expects.
 
@@ -247,3 +253,5 @@ class SAMMEClassifier(Boosting):
     """
 
     _short_name = "samme"
+
+    votes: str = "discrete"

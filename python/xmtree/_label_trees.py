@@ -5,6 +5,7 @@ from inspect import cleandoc
 from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmtree._online import OnlineLearner
@@ -13,7 +14,7 @@ from xmtree._typing import OneLabelMixin, Seed
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
+class _LabelTree(TreeMixin, OnlineLearner):
     """Base of filter tree and random tree, which differ in the examples a router learns from.
 
     Both docstrings include the sections below.
@@ -46,8 +47,9 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
         Number of threads; None is 1, -1 is all cores. Training uses one thread; prediction
         divides the rows among threads. The model does not depend on it.
     verbose : int, default=0, as for :class:`OAAClassifier`
-    loss : {"hinge", "squared_hinge", "squared", "quantile", "logistic"}, default="hinge"
-        Loss of the routers. The default was chosen on held-out data.
+    loss : {"hinge", "squared_hinge", "squared", "quantile", "logistic"}, optional
+        Loss of the routers. By default "hinge", which was chosen on held-out data, and "logistic"
+        for label sets, for which no other is allowed.
     learning_rate : float, default=1.0
         Initial step size of a router.
     decay : float, default=0.3
@@ -62,6 +64,11 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
     scale_weights : bool, default=True, as for :class:`OAAClassifier`
     n_bits : int, optional
         Hash features into 2^n_bits columns; see :class:`OAAClassifier`.
+    prediction : {"path", "most_probable"}, optional
+        The label that is predicted. "path": the one to which the routers lead. "most_probable":
+        the one with the largest product of probabilities on its path, found by best-first search,
+        which is more accurate and takes several times as long. By default "path"; label sets are
+        predicted by probability in any case. ``progressive_loss_`` always follows the path.
     optimizer : {"pn", "nag"}, default="pn"
         Direction of a router's steps. "nag" is that of Vowpal Wabbit and needs more passes over
         text.
@@ -73,12 +80,15 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
         The nodes, breadth first; the root is node 0.
 
         - ``parent``, ``children``, ``depth``.
-        - ``n_examples``: examples of the labels below, by importance weight, each pass counted.
+        - ``n_examples``: examples with a label below, by importance weight, each pass counted.
         - ``n_labels``: labels below.
         - ``label``: label of a leaf, as an index into ``classes_``; -1 at internal nodes.
         - ``label_entropy``: in nats.
         - ``n_trained``: examples that the router learned from, by importance weight; 0 at leaves.
         - ``n_won``: those of them that the router then sent towards their label; 0 at leaves.
+
+        For label sets every node has a regressor, and ``n_won`` counts the examples for which it
+        was then right.
     trees_ : list of Bunch, ``tree_`` in a list
     progressive_loss_ : float, as for :class:`OAAClassifier`
     n_examples_seen_ : int
@@ -88,15 +98,18 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
     -----
     ``predict_topk`` treats the routers as logistic models: a label's score is the
     logarithm of the product of the probabilities on its path, at most 0. The first
-    label is always that of ``predict``, to which every router sends the row; if
-    another label's product is larger, the score of the first is the next larger number. The
-    others are found by best-first search at a cost of O(k log n_classes). If scores are so flat
-    that this bound is reached, the labels found are probable, but maybe not the most probable.
+    label is always that of ``predict``; if another label's product is larger, the score of the
+    first is the next larger number. The others are found by best-first search at a cost of
+    O(k log n_classes). If scores are so flat that this bound is reached, the labels found are
+    probable, but maybe not the most probable.
 
     Probabilities are powers of these products, divided by their sum over the 1,000 best labels.
     Calibration finds the exponent; without it, the exponent is 1. There is no
     ``decision_function``, as the scores of all classes cost O(n_classes) per row;
     ``predict_topk(X, k)`` returns them for ``k`` up to ``n_classes``.
+
+    For label sets a score is the logit of the label's probability, the product along its path.
+    Calibration finds a slope and an intercept; without it, the products are the probabilities.
     """
 
     _takes_new_labels = False
@@ -111,12 +124,13 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
     random_state: Seed = None
     n_jobs: int | None = None
     verbose: int = 0
-    loss: str = "hinge"
+    loss: str | None = None
     learning_rate: float = 1.0
     decay: float = 0.3
     scaling: str = "auto"
     scale_weights: bool = True
     n_bits: int | None = None
+    prediction: str | None = None
     optimizer: str = "pn"
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -131,7 +145,7 @@ class _LabelTree(OneLabelMixin, TreeMixin, OnlineLearner):
         return self._call(self._model.predict, X)
 
 
-class FilterTreeClassifier(_LabelTree):
+class FilterTreeClassifier(OneLabelMixin, _LabelTree):
     """Filter tree: a tournament of labels on a fixed balanced tree.
 
     Each label has a leaf, and each internal node a linear router that sends an example to one of
@@ -191,6 +205,16 @@ class RandomTreeClassifier(_LabelTree):
     differs in the examples a router learns from, and :class:`LOMTreeClassifier` learns its tree.
     Labels that a random order puts together have little in common, so errors are high.
 
+    With ``loss="logistic", prediction="most_probable", learning_rate=3.0`` it is the conditional
+    probability tree of [2]_: a router estimates the probability that the label is on its right
+    side, and a label has the product along its path.
+
+    With label sets it is the probabilistic label tree of [3]_: each node learns whether a row has
+    a label below, from the rows that have one below its parent. ``predict`` returns the labels
+    with a probability above ``threshold_``, as :class:`OAAClassifier` does by default, and
+    ``progressive_loss_`` is the share of rows without the label to which the more probable children
+    led. ``decision_path`` needs one label per row.
+
     See Also
     --------
     FilterTreeClassifier : The same tree as a tournament.
@@ -201,6 +225,10 @@ class RandomTreeClassifier(_LabelTree):
     ----------
     .. [1] A. Choromanska, J. Langford, "Logarithmic Time Online Multiclass
        Prediction", NIPS 2015: the random tree as a baseline.
+    .. [2] A. Beygelzimer, J. Langford, Y. Lifshits, G. Sorkin, A. Strehl, "Conditional Probability
+       Tree Estimation Analysis and Algorithms", UAI 2009.
+    .. [3] K. Jasinska, K. Dembczynski, R. Busa-Fekete, K. Pfannschmidt, T. Klerx, E. Hullermeier,
+       "Extreme F-measure Maximization using Sparse Probability Estimates", ICML 2016.
 
     Examples
     --------
@@ -218,3 +246,25 @@ class RandomTreeClassifier(_LabelTree):
     """
 
     _short_name = "random-tree"
+    _multilabel = True
+
+    @property
+    def threshold_(self) -> float:
+        """Return the probability above which :meth:`predict` returns a label of a label set."""
+        self._fitted()
+        return self._calibration.threshold
+
+    def _label_sets(self, X: Any) -> Any:
+        # As few labels as possible, because each costs a search.
+        k, n_classes = min(10, len(self.classes_)), len(self.classes_)
+        while True:
+            codes, probabilities = self._topk_probabilities(X, k)
+            is_likely = probabilities > self._calibration.threshold
+            if k == n_classes or not is_likely[:, -1].any():
+                break
+            k = min(4 * k, n_classes)
+        if self._calibration.n_least:
+            is_likely[:, 0] = True
+        row, place = np.nonzero(is_likely)
+        entries = np.ones(len(row), np.int64), (row, codes[row, place])
+        return sp.csr_matrix(entries, shape=(X.shape[0], n_classes))

@@ -1,4 +1,4 @@
-"""Slow reference of the filter tree and the random tree.
+"""Slow reference of the filter tree and the random tree, and of the latter for label sets.
 
 Source: Beygelzimer, Langford, Ravikumar, "Error-Correcting Tournaments", ALT 2009
 (the filter tree; the random tree also trains every node on the path, but without
@@ -18,8 +18,9 @@ The package's choices are used where the paper leaves something open:
 import math
 
 import numpy as np
+from scipy.special import expit, wrightomega
 
-from .vw_linear import VWLinear
+from .vw_linear import Logistic, VWLinear
 
 
 class FixedTree:
@@ -81,3 +82,73 @@ class FixedTree:
                 total -= np.logaddexp(0.0, score if label in self.nodes[number][0] else -score)
             result[label] = total
         return result
+
+
+class ExactLogistic(Logistic):
+    """Logistic loss in double precision, which is not 0 for large margins, and exact steps."""
+
+    def loss(self, p, y):
+        return np.logaddexp(0, np.float64(-y * p))
+
+    def step(self, p, y, a, ppu):
+        p, y, a, ppu = (np.asarray(value, np.float64) for value in (p, y, a, ppu))
+        z = a * ppu + y * p + np.exp(y * p)
+        exact = -(y * (wrightomega(z) - z) + p) / ppu
+        return np.where(a * ppu < 1e-6, y * a / (1 + np.exp(y * p)), exact)
+
+
+class LabelSetTree:
+    """Probabilistic label tree: Jasinska et al., ICML 2016, Section 4, over ``order``.
+
+    Each node has the set of its labels and a logistic model of "the row has one of them, given
+    that it has one of the parent's".
+    """
+
+    def __init__(self, order, n_features, eta=0.5):
+        self.nodes, self.children = [], {}
+        self.build(list(order))
+        self.base = VWLinear(len(self.nodes), n_features, "logistic", eta)
+        self.base.loss = ExactLogistic()
+        self.trained, self.won = np.zeros(len(self.nodes)), np.zeros(len(self.nodes))
+
+    def build(self, labels):
+        number = len(self.nodes)
+        self.nodes.append(frozenset(labels))
+        middle = math.ceil(len(labels) / 2)
+        halves = [labels[:middle], labels[middle:]] if len(labels) > 1 else []
+        self.children[number] = [self.build(half) for half in halves]
+        return number
+
+    def score(self, number, idx, x):
+        return float(self.base.clamp(self.base.score([number], idx, x)[0]))
+
+    def greedy(self, idx, x):
+        """Return the label to which the more probable children lead; of equals the right one."""
+        number = 0
+        while self.children[number]:
+            left, right = self.children[number]
+            number = right if self.score(right, idx, x) >= self.score(left, idx, x) else left
+        (label,) = self.nodes[number]
+        return label
+
+    def learn(self, idx, x, labels, h=1.0):
+        """Learn an example; return whether the greedy label was one of its labels before."""
+        was_right = self.greedy(idx, x) in labels
+        for number, below in enumerate(self.nodes):
+            above = [n for n, children in self.children.items() if number in children]
+            if above and not self.nodes[above[0]] & labels:
+                continue
+            y = 1.0 if below & labels else -1.0
+            self.base.learn(number, idx, x, y, h)
+            self.trained[number] += h
+            if (self.score(number, idx, x) >= 0) == (y > 0):
+                self.won[number] += h
+        return was_right
+
+    def marginals(self, idx, x):
+        """Return the probability of each label, the product over all nodes with it below."""
+        p = [expit(self.score(number, idx, x)) for number in range(len(self.nodes))]
+        return {
+            label: math.prod(p[n] for n, below in enumerate(self.nodes) if label in below)
+            for label in self.nodes[0]
+        }

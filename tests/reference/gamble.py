@@ -1,4 +1,4 @@
-"""Slow reference of GAMBLE: Algorithm 1 with its two regressions, and Algorithm 2.
+"""Slow reference of GAMBLE (Algorithm 1 with its two regressions, Algorithm 2) and of SAMME.R.
 
 Trees are grown on encoded labels by the squared error itself, recomputed for every
 threshold, without any of the core's optimizations.
@@ -98,3 +98,24 @@ def boost(X, y, n_classes, n_rounds, max_leaves, *, general, clip=False, rate=1.
         w /= w.sum()
         rounds.append(splits)
     return committee, rounds
+
+
+def samme_r(X, y, n_classes, n_rounds, max_leaves, rate=1.0):
+    """Return the scores of the training rows: Zhu et al., "Multi-class AdaBoost", Algorithm 4.
+
+    Shares are at least the rounding error of double precision, as in scikit-learn before 1.6. The
+    training ends after a tree whose leaves have one class each.
+    """
+    codes, k = encode(y, n_classes), n_classes
+    w = np.ones(len(y)) / len(y)
+    scores = np.zeros((len(y), k))
+    for _ in range(n_rounds):
+        _, leaves = grow(X, codes, w, max_leaves)
+        p = np.maximum(fitted(leaves, (codes == 1).astype(float), w), np.finfo(float).eps)
+        log_p = np.log(p)
+        scores += rate * (k - 1) * (log_p - log_p.mean(axis=1, keepdims=True))
+        w = w * np.exp(-rate * (k - 1) / k * np.sum(codes * log_p, axis=1))
+        w /= w.sum()
+        if all(len(set(y[rows])) == 1 for rows in leaves):
+            break
+    return scores

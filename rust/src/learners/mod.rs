@@ -43,7 +43,11 @@ pub const LEARNERS: &[Registration] = &[
         "{}",
     ),
     Registration::of::<ldsm::Ldsm>("ldsm"),
-    Registration::variant::<gamble::Gamble>("gamble", r#"{"algorithm": "gamble"}"#, "{}"),
+    Registration::variant::<gamble::Gamble>(
+        "gamble",
+        r#"{"algorithm": "gamble", "votes": "discrete"}"#,
+        "{}",
+    ),
     Registration::variant::<gamble::Gamble>(
         "samme",
         r#"{"algorithm": "samme", "clip": false}"#,

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 
 use rayon::prelude::*;
 
+use super::interface::checks;
 use super::predict::{block_rows, row_values, TopK};
 use super::schedule::{Mistakes, Schedule};
 use super::PredictOptions;
@@ -47,8 +48,6 @@ pub trait OnlineParams: Params {
 pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
     /// Name in files; see [`Classifier::kind`](super::Classifier::kind).
     const KIND: &'static str;
-    /// True if rows may have label sets.
-    const LABEL_SETS: bool = false;
     /// Prefixes of the names of arrays that need only half the bits in prediction.
     const NARROW_ARRAYS: &'static [&'static str];
     /// Parameters.
@@ -62,6 +61,11 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
 
     /// Name of the learner in messages.
     fn name(params: &Self::Params) -> &'static str;
+
+    /// Returns an error if rows with label sets cannot be learned, or not with these parameters.
+    fn check_label_sets(params: &Self::Params) -> Result<()> {
+        Err(checks::one_label_per_row(Self::name(params)))
+    }
 
     /// Number of members of an ensemble.
     fn n_members(_params: &Self::Params) -> usize {
@@ -226,6 +230,17 @@ impl Learning<'_> {
         &mut self,
         mut learn: impl FnMut(&mut PathExample, u32, f32) -> bool,
     ) -> Result<()> {
+        let labels = self.batch.labels();
+        self.each_row(|example, row, importance| learn(example, labels[row], importance))
+    }
+
+    /// Reads one example after the other, like [`each`](Self::each), with its row in place of its
+    /// label.
+    #[inline]
+    pub fn each_row(
+        &mut self,
+        mut learn: impl FnMut(&mut PathExample, usize, f32) -> bool,
+    ) -> Result<()> {
         let mut example = PathExample::default();
         let (batch, is_stream) = (self.batch, self.is_stream());
         for chunk in self.order.chunks(Control::CHUNK) {
@@ -237,7 +252,7 @@ impl Learning<'_> {
                     example.read(self.preparation, &batch.rows, row);
                 }
                 let importance = batch.weight(row);
-                let was_right = learn(&mut example, batch.labels()[row], importance);
+                let was_right = learn(&mut example, row, importance);
                 self.progress.count(!was_right, importance);
             }
             self.report(chunk.len())?;

@@ -94,8 +94,8 @@ impl<L: OnlineLearner> Learner for OnlineModel<L> {
     fn create(params: L::Params, n_classes: usize, label_sets: bool) -> Result<Self> {
         checks::n_classes(n_classes)?;
         let params = params.check()?;
-        if label_sets && !L::LABEL_SETS {
-            return Err(checks::one_label_per_row(L::name(&params)));
+        if label_sets {
+            L::check_label_sets(&params)?;
         }
         Ok(Self {
             params,

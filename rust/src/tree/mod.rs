@@ -5,7 +5,7 @@ mod routers;
 mod search;
 
 pub use routers::{FrozenRouters, Groups, LearningTree, Routers, RoutingMemory};
-pub use search::{BestFirst, Junction};
+pub use search::{BestFirst, Branching, Junction, NO_TERMINAL};
 
 use serde::{Deserialize, Serialize};
 

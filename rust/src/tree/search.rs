@@ -5,6 +5,8 @@
 //! probable node reached so far. If scores are near zero, it would open most of the upper levels.
 //! So there is a budget of routers. Once it is spent, the search descends greedily from the most
 //! probable open nodes. So n terminals always cost O(n log K), and they are usually the best ones.
+//!
+//! In a tree for label sets, routers are gates ([`Branching::Gate`]).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -23,6 +25,30 @@ pub enum Junction<R> {
     /// The end of a path, with its number.
     Terminal(u32),
 }
+
+/// How the score of a router gives the probabilities of its children.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Branching {
+    /// A row goes right with the probability 1 / (1 + exp(-score)), else left.
+    #[default]
+    Choice,
+    /// A row passes the router with this probability, and then goes to both children.
+    Gate,
+}
+
+impl Branching {
+    /// Returns minus the log-probabilities of left and right.
+    #[inline]
+    fn costs(self, score: f32) -> [f32; 2] {
+        match self {
+            Self::Choice => costs(score),
+            Self::Gate => [costs(score)[1]; 2],
+        }
+    }
+}
+
+/// The number of a terminal that is not found: the right child of a gate with one child.
+pub const NO_TERMINAL: u32 = u32::MAX;
 
 /// A node that is not opened yet. Branches are ordered by cost, equal costs by when they were
 /// reached.
@@ -45,6 +71,7 @@ const OPENED_PER_LABEL_AND_LEVEL: usize = 8;
 /// other.
 #[derive(Debug, Clone, Default)]
 pub struct BestFirst {
+    branching: Branching,
     open: BinaryHeap<Reverse<Branch>>,
     n_reached: u32,
     /// Routers that may still be opened before the search becomes greedy.
@@ -53,6 +80,14 @@ pub struct BestFirst {
 }
 
 impl BestFirst {
+    /// Creates a search through routers of this kind.
+    pub fn new(branching: Branching) -> Self {
+        Self {
+            branching,
+            ..Self::default()
+        }
+    }
+
     /// Starts at `root` with a budget of routers to open.
     pub fn start(&mut self, root: u32, budget: usize) {
         self.open.clear();
@@ -69,26 +104,30 @@ impl BestFirst {
     /// Returns cost and number of the next terminal, most probable first; none if all others cost
     /// more than `most`.
     pub fn next(&mut self, most: f32, look: &impl Fn(u32) -> Junction<f32>) -> Option<(f32, u32)> {
-        let Reverse(mut branch) = self.open.pop()?;
+        let mut branch = self.open.pop()?.0;
         loop {
             let (cost, node) = (f32::from_bits(branch.cost), branch.node);
             if cost > most {
                 return None;
             }
             if self.is_spent() {
-                let end = descend(cost, node, look, |cost, node| self.reach(cost, node));
-                return Some(end).filter(|&(cost, _)| cost <= most);
+                let (cost, number) = self.descend(cost, node, look);
+                if number == NO_TERMINAL {
+                    branch = self.open.pop()?.0;
+                    continue;
+                }
+                return (cost <= most).then_some((cost, number));
             }
             match look(node) {
+                Junction::Terminal(NO_TERMINAL) => branch = self.open.pop()?.0,
                 Junction::Terminal(number) => return Some((cost, number)),
                 Junction::Router {
                     router: score,
                     children,
                 } => {
                     self.budget -= 1;
-                    let [to_left, to_right] = costs(score).map(|more| sum(cost, more));
-                    let left = self.branch(to_left, children[0]);
-                    let right = self.branch(to_right, children[1]);
+                    let costs = self.branching.costs(score).map(|more| sum(cost, more));
+                    let [left, right] = [0, 1].map(|side| self.branch(costs[side], children[side]));
                     self.open.push(Reverse(left.max(right)));
                     // Often the search goes on with a child, which then need not go through the heap.
                     branch = left.min(right);
@@ -102,12 +141,33 @@ impl BestFirst {
         }
     }
 
-    /// Returns costs and labels of the tree's answer for a row and of the most probable others of
-    /// its `n` labels: `k` in all, or two if `k` is one. The cheapest come first, and lower labels
-    /// before higher ones of the same cost.
-    ///
-    /// The answer is the label that the routers lead to. It need not be the most probable one:
-    /// 0.6 * 0.5 is chosen over 0.4 * 0.9. It still comes first, with a cost just below that of the
+    /// Returns cost and number of the terminal that the routers lead to. It need not be the most
+    /// probable one: 0.6 * 0.5 is chosen over 0.4 * 0.9.
+    pub fn end_of_path(&mut self, root: u32, look: &impl Fn(u32) -> Junction<f32>) -> (f32, u32) {
+        self.start(root, 0);
+        self.descend(0.0, root, look)
+    }
+
+    /// Returns cost and number of the most probable of `n` labels. If the budget is spent, it is the
+    /// cheaper one of the end of the path and of the label that a greedy descent finds.
+    pub fn most_probable(
+        &mut self,
+        root: u32,
+        look: &impl Fn(u32) -> Junction<f32>,
+        n: usize,
+    ) -> Option<(f32, u32)> {
+        self.start(root, budget(2, n));
+        let found = self.next(f32::INFINITY, look)?;
+        if !self.is_spent() {
+            return Some(found);
+        }
+        let end = self.end_of_path(root, look);
+        Some(if end.0 < found.0 { end } else { found })
+    }
+
+    /// Returns costs and labels of `first`, if given, and of the most probable others of a row's `n`
+    /// labels: `k` in all, or two if `k` is one. The cheapest come first, and lower labels before
+    /// higher ones of the same cost. But `first` comes first, with a cost just below that of the
     /// next one if its own is higher.
     pub fn best_labels(
         &mut self,
@@ -115,14 +175,11 @@ impl BestFirst {
         look: &impl Fn(u32) -> Junction<f32>,
         k: usize,
         n: usize,
+        first: Option<(f32, u32)>,
     ) -> &[(f32, u32)] {
-        let (mut own_cost, answer) = descend(0.0, root, look, |_, _| {});
-        let others = k.max(2) - 1;
-        let depth = n.next_power_of_two().ilog2() as usize;
-        self.start(
-            root,
-            OPENED_PER_LABEL_AND_LEVEL * (others + 1) * (depth + 1),
-        );
+        let k = k.max(2);
+        let others = k - usize::from(first.is_some());
+        self.start(root, budget(k, n));
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         while found.len() < others {
@@ -130,18 +187,48 @@ impl BestFirst {
                 break;
             };
             self.budget = self.budget.saturating_sub(1);
-            if label != answer {
+            if first.is_none_or(|(_, answer)| label != answer) {
                 found.push((cost, label));
             }
         }
         found.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        if let Some(&(cost, _)) = found.first() {
-            // Strictly less, so that the answer comes first in any order of equal costs.
-            own_cost = own_cost.min(cost.next_down());
+        if let Some((mut own_cost, answer)) = first {
+            if let Some(&(cost, _)) = found.first() {
+                // Strictly less, so that the answer comes first in any order of equal costs.
+                own_cost = own_cost.min(cost.next_down());
+            }
+            found.insert(0, (own_cost, answer));
         }
-        found.insert(0, (own_cost, answer));
         self.found = found;
         &self.found
+    }
+
+    /// Follows the routers from a node with this cost to a terminal, and reaches the nodes that are
+    /// passed by. Returns the terminal's cost and number.
+    fn descend(
+        &mut self,
+        mut cost: f32,
+        mut node: u32,
+        look: &impl Fn(u32) -> Junction<f32>,
+    ) -> (f32, u32) {
+        loop {
+            let (score, [left, right]) = match look(node) {
+                Junction::Terminal(number) => return (cost, number),
+                Junction::Router { router, children } => (router, children),
+            };
+            let [to_left, to_right] = self.branching.costs(score).map(|more| sum(cost, more));
+            let goes_left = match self.branching {
+                Branching::Choice => score < 0.0,
+                Branching::Gate => passing_score(look(right)) < passing_score(look(left)),
+            };
+            let (next, other) = if goes_left {
+                ((to_left, left), (to_right, right))
+            } else {
+                ((to_right, right), (to_left, left))
+            };
+            self.reach(other.0, other.1);
+            (cost, node) = next;
+        }
     }
 
     fn reach(&mut self, cost: f32, node: u32) {
@@ -164,31 +251,18 @@ impl BestFirst {
     }
 }
 
-/// Follows the routers from a node with this cost to a terminal, and calls `aside` with the costs and
-/// nodes that are passed by. Returns the terminal's cost and number.
-fn descend(
-    mut cost: f32,
-    mut node: u32,
-    look: &impl Fn(u32) -> Junction<f32>,
-    mut aside: impl FnMut(f32, u32),
-) -> (f32, u32) {
-    loop {
-        match look(node) {
-            Junction::Terminal(number) => return (cost, number),
-            Junction::Router {
-                router: score,
-                children: [left, right],
-            } => {
-                let [to_left, to_right] = costs(score).map(|more| sum(cost, more));
-                let (next, other) = if score < 0.0 {
-                    ((to_left, left), (to_right, right))
-                } else {
-                    ((to_right, right), (to_left, left))
-                };
-                aside(other.0, other.1);
-                (cost, node) = next;
-            }
-        }
+/// Returns the number of routers to open for `k` of `n` labels before the search becomes greedy.
+fn budget(k: usize, n: usize) -> usize {
+    let depth = n.next_power_of_two().ilog2() as usize;
+    OPENED_PER_LABEL_AND_LEVEL * k * (depth + 1)
+}
+
+/// Returns the score of a gate; a terminal is always passed.
+fn passing_score(junction: Junction<f32>) -> f32 {
+    match junction {
+        Junction::Router { router: score, .. } => score,
+        Junction::Terminal(NO_TERMINAL) => f32::NEG_INFINITY,
+        Junction::Terminal(_) => f32::INFINITY,
     }
 }
 

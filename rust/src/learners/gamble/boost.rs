@@ -9,8 +9,11 @@ use super::frozen::{block_rows, FrozenTrees, Router, LANES};
 use super::grow::{Grower, TrainingSet};
 use super::node::Node;
 use super::sampling::{generator, RowSampler, Weights};
-use super::tree::{heaviest, push_votes, samme_vote, weighted_error, LeafRows, Leaves, Tree};
-use super::{Algorithm, Params};
+use super::tree::{
+    clipped_response, heaviest, log_share, push_votes, samme_vote, weighted_error, LeafRows,
+    Leaves, Tree,
+};
+use super::{Algorithm, Params, Votes};
 use crate::control::Control;
 use crate::data::Batch;
 use crate::error::{Error, Result};
@@ -250,8 +253,10 @@ pub fn boost(
         };
         let leaves = &trees[round].leaves;
         let mut is_last = false;
-        if params.algorithm == Algorithm::Samme && round + 1 >= n_before {
-            // SAMME ends after a tree without errors. Its leaves have one class each, the choice.
+        let is_pure = leaves.classes.len() == leaves.count();
+        if params.algorithm == Algorithm::Samme && is_pure && round + 1 >= n_before {
+            // SAMME ends after a tree without errors. Its leaves have one class each: the choice, in
+            // SAMME.R the only class of the leaf's rows.
             let rows = leaf_rows.iter().copied();
             is_last = weighted_error(&leaves.classes, rows, labels, &weights.plain) == 0.0;
         }
@@ -287,19 +292,26 @@ fn vote(
         node.read(rows.sampled, labels, weights);
         node.by_class()
     });
-    match params.algorithm {
-        Algorithm::Gamble => {
-            let (clip, rate) = (params.clip, params.learning_rate);
+    let (k, rate) = (n_classes as f64, params.learning_rate);
+    match (params.algorithm, params.votes) {
+        (Algorithm::Gamble, _) => {
+            let response = |share| clipped_response(share, k, params.clip);
             for by_class in by_leaf {
-                push_votes(&mut leaves, &by_class, n_classes, clip, rate);
+                push_votes(&mut leaves, &by_class, n_classes, response, rate);
             }
         }
-        Algorithm::Samme => {
+        (Algorithm::Samme, Votes::Real) => {
+            let response = |share| log_share(share, k);
+            for by_class in by_leaf {
+                push_votes(&mut leaves, &by_class, n_classes, response, rate);
+            }
+        }
+        (Algorithm::Samme, Votes::Discrete) => {
             let choices: Vec<u32> = by_leaf.map(|by_class| heaviest(&by_class)).collect();
             let error = weighted_error(&choices, grower.leaves(), labels, weights);
-            let vote = params.learning_rate * samme_vote(error, n_classes)?;
+            let vote = rate * samme_vote(error, n_classes)?;
             for choice in choices {
-                leaves.push([(choice, vote)], -vote / (n_classes as f64 - 1.0));
+                leaves.push([(choice, vote)], -vote / (k - 1.0));
             }
         }
     }

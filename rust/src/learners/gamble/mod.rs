@@ -13,7 +13,7 @@
 //! classes of their rows and one number for all others. So a round costs O(rows x
 //! features x depth). Libraries for gradient boosting grow K trees per round instead.
 //!
-//! SAMME.Discrete, the baseline, only differs in the votes of the leaves (`tree`).
+//! SAMME and SAMME.R, the baselines, only differ in the votes of the leaves (`tree`).
 //!
 //! | file | contents |
 //! |---|---|
@@ -54,8 +54,18 @@ choices! {
     pub enum Algorithm {
         /// GAMBLE, Algorithm 2: a leaf gives every class a real number.
         Gamble = "gamble",
-        /// SAMME.Discrete: a leaf votes for one class, and all leaves of a tree have equal votes.
+        /// SAMME or SAMME.R, by [`Votes`].
         Samme = "samme",
+    }
+}
+
+choices! {
+    /// The votes of the leaves in SAMME.
+    pub enum Votes {
+        /// SAMME: a leaf votes for one class, and all leaves of a tree have equal votes.
+        Discrete = "discrete",
+        /// SAMME.R: a leaf gives every class the logarithm of its share.
+        Real = "real",
     }
 }
 
@@ -85,6 +95,8 @@ params! {
     pub struct Params check check_together {
         /// GAMBLE or SAMME.
         algorithm: Algorithm = Algorithm::Gamble;
+        /// Votes of SAMME. GAMBLE has one kind.
+        votes: Votes = Votes::Discrete;
         /// Largest number of rounds, with one tree each.
         n_estimators: u32 = 200, Range::COUNT;
         /// Largest number of leaves of a tree.
@@ -121,6 +133,9 @@ impl Params {
     fn check_together(&self) -> Result<()> {
         if self.clip && self.algorithm == Algorithm::Samme {
             return Err(Error::parameter("clip", true, "false with SAMME"));
+        }
+        if self.votes == Votes::Real && self.algorithm == Algorithm::Gamble {
+            return Err(Error::parameter("votes", "real", "discrete with GAMBLE"));
         }
         Ok(())
     }

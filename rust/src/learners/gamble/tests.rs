@@ -10,7 +10,7 @@ mod wide;
 use super::boost::{Examples, LabeledRows};
 use super::columns::{Coding, Columns, Storage};
 use super::node::Node;
-use super::{Algorithm, Gamble, Params, Splits};
+use super::{Algorithm, Gamble, Params, Splits, Votes};
 use crate::control::Control;
 use crate::data::{Batch, Labels, Rows, Targets, Values};
 use crate::file::Element;
@@ -22,6 +22,7 @@ const OPTIONS: PredictOptions = PredictOptions::NONE;
 fn paper() -> Params {
     Params {
         algorithm: Algorithm::Gamble,
+        votes: Votes::Discrete,
         n_estimators: 5,
         max_leaves: 8,
         min_samples_leaf: 1,

@@ -9,6 +9,10 @@
 //! -1/(K-1) for the others. Its weight in the committee is beta = (K-1)^2 / K alpha, with alpha =
 //! log((1 - e) / e) + log(K-1) and the weighted error e. With this beta the weights change as in
 //! GAMBLE, by exp(-(1/K) y.f): those of misclassified rows rise by e^alpha relative to the others.
+//!
+//! SAMME.R (Algorithm 4 there) gives the class k the vote h_k = (K-1) (ln p_k - mean of ln p), with
+//! p_k its share of a leaf's weight ([`log_share`]). The weights change by exp(-(K-1)/K y.ln p), which
+//! is exp(-(1/K) y.h).
 
 use super::columns::Columns;
 use super::node::{Rule, Split};
@@ -97,26 +101,37 @@ pub fn response(share: f64, n_classes: f64) -> f64 {
     k * (k - 1.0) * (k * share - 1.0) / (k * (k - 2.0) * share + 1.0)
 }
 
-/// Appends a leaf with the votes f = rate (r - mean of r). `weights` has the classes present, in
-/// rising order, with their weights.
+/// Returns r, bounded below by -K if `clip` is true.
+pub fn clipped_response(share: f64, n_classes: f64, clip: bool) -> f64 {
+    let least = if clip { -n_classes } else { f64::NEG_INFINITY };
+    response(share, n_classes).max(least)
+}
+
+/// Returns the vote of SAMME.R before centering for a class that has the share `share` of a leaf's
+/// weight. The paper does not treat shares of 0. Here, as in scikit-learn, shares are at least the
+/// rounding error of double precision.
+pub fn log_share(share: f64, n_classes: f64) -> f64 {
+    (n_classes - 1.0) * share.max(f64::EPSILON).ln()
+}
+
+/// Appends a leaf with the votes f = rate (r - mean of r), where r is the `response` to the share of
+/// a class. `weights` has the classes present, in rising order, with their weights.
 pub fn push_votes(
     leaves: &mut Leaves,
     weights: &[(u32, f64)],
     n_classes: usize,
-    clip: bool,
+    response: impl Fn(f64) -> f64,
     rate: f64,
 ) {
     let k = n_classes as f64;
-    let least = if clip { -k } else { f64::NEG_INFINITY };
     let all: f64 = weights.iter().map(|(_, weight)| weight).sum();
-    let clipped = |share: f64| response(share, k).max(least);
-    let absent = clipped(0.0);
+    let absent = response(0.0);
     let present: f64 = weights
         .iter()
-        .map(|(_, weight)| clipped(weight / all))
+        .map(|(_, weight)| response(weight / all))
         .sum();
     let mean = (present + (k - weights.len() as f64) * absent) / k;
-    let vote = |&(class, weight): &(u32, f64)| (class, rate * (clipped(weight / all) - mean));
+    let vote = |&(class, weight): &(u32, f64)| (class, rate * (response(weight / all) - mean));
     leaves.push(weights.iter().map(vote), rate * (absent - mean));
 }
 

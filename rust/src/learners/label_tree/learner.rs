@@ -10,12 +10,12 @@ use std::ops::Range;
 use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::{LabelOrder, Params, Policy};
+use super::{LabelOrder, Params, Policy, Prediction};
 use crate::data::Batch;
 use crate::error::{Error, Result};
 use crate::file::{is_count, Report};
-use crate::linear::{PathExample, Rate, Regressors, Span};
-use crate::tree::{Junction, LearningTree, Topology};
+use crate::linear::{Loss, PathExample, Rate, Regressors, Scores, Span};
+use crate::tree::{Junction, LearningTree, Topology, NO_TERMINAL};
 use crate::{persist, record};
 
 /// The places of labels and routers in the tree.
@@ -92,9 +92,12 @@ impl LabelOrder {
                 order.shuffle(&mut Pcg64Mcg::seed_from_u64(seed));
             }
             Self::Frequency => {
-                let mut weights = vec![0.0; n];
-                for (i, &label) in batch.labels().iter().enumerate() {
-                    weights[label as usize] += f64::from(batch.weight(i));
+                let (mut weights, mut set) = (vec![0.0; n], Vec::new());
+                for i in 0..batch.rows.n_rows() {
+                    batch.targets.read(i, &mut set);
+                    for &label in &set {
+                        weights[label as usize] += f64::from(batch.weight(i));
+                    }
                 }
                 let weight = |label: u32| weights[label as usize];
                 // The sort is stable: of equally frequent labels, the lower one stays first.
@@ -109,22 +112,29 @@ impl LabelOrder {
 #[derive(Debug, Clone)]
 pub struct LabelTree {
     policy: Policy,
+    /// The label that is predicted; the most probable one for label sets.
+    pub(super) prediction: Prediction,
+    /// True if rows have label sets. Every node then has a regressor.
+    pub(super) label_sets: bool,
+    /// True if the most probable labels are predicted and scores are logits.
+    is_probabilistic: bool,
     rate: Rate,
     pub(super) layout: Layout,
-    /// A record for each router.
+    /// A record for each regressor.
     pub(super) records: Vec<RouterRecord>,
-    /// The weight of the examples learned of each label.
+    /// The weight of the examples learned with each label.
     pub(super) examples: Vec<f64>,
-    /// The regressors, numbered like the routers.
+    /// The regressors, numbered like the routers, or like the nodes for label sets.
     pub(super) regressors: Regressors,
 }
 
-/// The examples of a router, as sums of weights.
+/// The examples of a regressor, as sums of weights.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct RouterRecord {
     /// The examples that it learned from.
     pub trained: f64,
-    /// The examples among these that it then sent towards their label.
+    /// The examples among these that it then sent towards their label, or whose labels it then
+    /// found present or absent rightly.
     pub won: f64,
 }
 
@@ -139,34 +149,72 @@ persist!(LabelTree {
     Nest regressors;
 } check check_stored);
 
-/// Terminals are labels.
+/// Terminals are labels. For label sets each node of the layout is a gate. That of a leaf leads to
+/// its label, whose node follows those of the layout, and to no terminal.
 impl LearningTree for LabelTree {
     fn root(&self) -> u32 {
         0
     }
 
     fn at(&self, node: u32) -> Junction<u32> {
-        self.layout.at_node[node as usize]
+        let nodes = &self.layout.at_node;
+        match nodes.get(node as usize) {
+            Some(&junction) if !self.label_sets => junction,
+            Some(&Junction::Router { children, .. }) => Junction::Router {
+                router: node,
+                children,
+            },
+            Some(&Junction::Terminal(label)) => Junction::Router {
+                router: node,
+                children: [nodes.len() as u32 + label, NO_TERMINAL],
+            },
+            None if node == NO_TERMINAL => Junction::Terminal(NO_TERMINAL),
+            None => Junction::Terminal(node - nodes.len() as u32),
+        }
     }
 
     fn regressors(&self) -> &Regressors {
         &self.regressors
+    }
+
+    /// Logits have no bounds, but the paths of a tree that predicts by path stay as they were.
+    fn span(&self) -> Span {
+        if self.is_probabilistic {
+            Span::UNBOUNDED
+        } else {
+            self.regressors.span()
+        }
     }
 }
 
 impl LabelTree {
     /// Creates a tree without examples over the labels of `layout`. Examples will have `width`
     /// columns.
-    pub(super) fn from_layout(params: &Params, layout: Layout, width: usize) -> Self {
-        let n_routers = layout.node_of.len();
-        let mut regressors = Regressors::new(params.optimizer, params.loss, width);
-        for _ in 0..n_routers {
+    pub(super) fn from_layout(
+        params: &Params,
+        layout: Layout,
+        width: usize,
+        label_sets: bool,
+    ) -> Self {
+        let (n_regressors, loss, prediction) = if label_sets {
+            let n_nodes = layout.at_node.len();
+            (n_nodes, Loss::Logistic, Prediction::MostProbable)
+        } else {
+            (layout.node_of.len(), Loss::Hinge, Prediction::Path)
+        };
+        let loss = params.loss.unwrap_or(loss);
+        let prediction = params.prediction.unwrap_or(prediction);
+        let mut regressors = Regressors::new(params.optimizer, loss, width);
+        for _ in 0..n_regressors {
             regressors.push();
         }
         Self {
             policy: params.policy,
+            prediction,
+            label_sets,
+            is_probabilistic: prediction == Prediction::MostProbable && loss == Loss::Logistic,
             rate: Rate::new(params.learning_rate, params.decay),
-            records: vec![RouterRecord::default(); n_routers],
+            records: vec![RouterRecord::default(); n_regressors],
             examples: vec![0.0; layout.order.len()],
             layout,
             regressors,
@@ -178,29 +226,42 @@ impl LabelTree {
     /// the example towards the label.
     pub(super) fn learn_one(&mut self, example: &PathExample, label: u32, importance: f32) -> bool {
         let span = self.regressors.span();
-        let weight = f64::from(importance);
-        self.examples[label as usize] += weight;
+        self.examples[label as usize] += f64::from(importance);
         let mut was_right = true;
         let mut node = self.layout.leaf_of[label as usize];
         while let Some((router, target)) = router_above(node) {
             node = self.layout.node_of[router as usize];
-            let record = &mut self.records[router as usize];
-            let step = self.rate.step(importance, record.trained, example);
-            let ahead = |_| router_above(node).map(|(above, _)| above);
-            let scores = self
-                .regressors
-                .learn(router, example, target, step, importance, ahead);
+            let ahead = router_above(node).map(|(above, _)| above);
+            let scores = self.update(router, target, example, importance, ahead);
             was_right &= sends_to(target, span.clamp(scores.before));
-            record.trained += weight;
             // The score after the step decides, because the routers above will meet what the router
             // does from now on.
-            if sends_to(target, scores.after) {
-                record.won += weight;
-            } else if self.policy == Policy::Filter {
+            if self.policy == Policy::Filter && !sends_to(target, scores.after) {
                 return was_right && self.leads_down(node, example, span);
             }
         }
         was_right
+    }
+
+    /// Lets a regressor learn an example, and prefetches the weights of the one `ahead`.
+    pub(super) fn update(
+        &mut self,
+        number: u32,
+        target: f32,
+        example: &PathExample,
+        importance: f32,
+        ahead: Option<u32>,
+    ) -> Scores {
+        let record = &mut self.records[number as usize];
+        let step = self.rate.step(importance, record.trained, example);
+        let scores = self
+            .regressors
+            .learn(number, example, target, step, importance, |_| ahead);
+        record.trained += f64::from(importance);
+        if sends_to(target, scores.after) {
+            record.won += f64::from(importance);
+        }
+        scores
     }
 
     /// Returns whether the routers above `node` send the example to it.
@@ -217,17 +278,25 @@ impl LabelTree {
     /// Checks that the parts of a restored tree fit together.
     fn check_stored(&self) -> Result<()> {
         let n_routers = self.layout.node_of.len();
+        let n_regressors = if self.label_sets {
+            self.layout.at_node.len()
+        } else {
+            n_routers
+        };
         if self.examples.len() != n_routers + 1 || !self.examples.iter().all(is_count) {
             return Err(Error::data("the numbers of examples do not fit the labels"));
         }
-        if self.records.len() != n_routers || self.regressors.len() != n_routers {
-            return Err(Error::data(format!("the labels need {n_routers} routers")));
+        if self.records.len() != n_regressors || self.regressors.len() != n_regressors {
+            return Err(Error::data(format!(
+                "the labels need {n_regressors} regressors"
+            )));
         }
         Ok(())
     }
 
     /// Reports the nodes, breadth first, in O(K). Examples and entropy, in nats, are those of the
-    /// labels below a node. Internal nodes have the label -1, and leaves have empty records.
+    /// labels below a node. Internal nodes have the label -1, and leaves have empty records unless
+    /// rows have label sets.
     pub(super) fn node_report(&self) -> Report {
         let tree = balanced(self.examples.len());
         let n_nodes = tree.nodes.len();
@@ -238,9 +307,9 @@ impl LabelTree {
             labels[leaf as usize] = label as i32;
             n_examples[leaf as usize] = self.examples[label];
         }
-        for (&node, record) in self.layout.node_of.iter().zip(&self.records).rev() {
+        for (router, &node) in self.layout.node_of.iter().enumerate().rev() {
             let node = node as usize;
-            records[node] = *record;
+            records[node] = self.records[router];
             let sides = tree.children[node].map(|side| side as usize);
             n_examples[node] = sides.iter().map(|&side| n_examples[side]).sum();
             // The entropy of a node is that of the choice between its sides, plus the mean entropy
@@ -250,6 +319,14 @@ impl LabelTree {
                 if share > 0.0 {
                     entropy[node] += share * (entropy[side] - share.ln());
                 }
+            }
+        }
+        if self.label_sets {
+            records.clone_from(&self.records);
+            // An example may have several labels below a node. The node's children learned from it
+            // once.
+            for (&node, sides) in self.layout.node_of.iter().zip(0..) {
+                n_examples[node as usize] = records[2 * sides + 1].trained;
             }
         }
         let mut report = tree.report();

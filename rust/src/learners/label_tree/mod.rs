@@ -10,29 +10,41 @@
 //! is at most log2 K times the mean regret of the routers.
 //!
 //! Learning or predicting an example takes at most ceil(log2 K) routers.
+//!
+//! With the logistic loss, the random tree is a *conditional probability tree* (Beygelzimer, Langford,
+//! Lifshits, Sorkin & Strehl, UAI 2009, Section 4): the score of a router is the logit of the
+//! probability that the label is on its right side, and a label has the product of the probabilities
+//! on its path. For label sets it becomes a *probabilistic label tree* (`label_sets`). Both predict by
+//! best-first search.
 
+mod label_sets;
 mod learner;
+mod predict;
 #[cfg(test)]
 mod tests;
 
 pub use learner::LabelTree;
+pub use predict::BlockPredictor;
 
 use learner::Layout;
 
 use crate::control::Control;
-use crate::data::{Preparation, Rows};
+use crate::data::{Preparation, Targets};
 use crate::error::{Error, Result};
 use crate::file::{Bundle, Persist, Record, Report};
 use crate::linear::{Loss, Optimizer};
 use crate::memory::can_alloc;
-use crate::model::{Learning, Member, Mistakes, OnlineLearner, PredictOptions, Predictor, Start};
+use crate::model::{checks, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start};
 use crate::params::Range;
 use crate::threads::Lent;
-use crate::tree::{BestFirst, FrozenRouters, Routers, RoutingMemory};
+use crate::tree::{FrozenRouters, RoutingMemory};
 use crate::{choices, params};
 
 /// Bytes of a class, approximately, in a new tree together with its frozen form.
 const BYTES_PER_CLASS: usize = 256;
+
+/// Name in files of whether the tree is one for label sets.
+const LABEL_SETS: &str = "label_sets";
 
 choices! {
     /// The examples that a router learns from.
@@ -56,13 +68,24 @@ choices! {
     }
 }
 
+choices! {
+    /// The label that is predicted.
+    pub enum Prediction {
+        /// The label that the routers lead to.
+        Path = "path",
+        /// The label with the largest product of probabilities on its path.
+        MostProbable = "most_probable",
+    }
+}
+
 params! {
     /// The parameters. The Python classes document them for users.
     pub struct Params online(5) {
         /// Filter tree or random tree.
         policy: Policy = Policy::Filter;
-        /// Loss of the routers.
-        loss: Loss = Loss::Hinge;
+        /// Loss of the routers. None: the hinge loss; for label sets the logistic loss, the only one
+        /// for them.
+        loss: Option<Loss> = None;
         /// Optimizer of the routers.
         optimizer: Optimizer = Optimizer::Pn;
         /// Step size of a router before its first example.
@@ -72,6 +95,8 @@ params! {
         /// Order of the labels at the leaves. None: "given" for the filter tree, "random" for the
         /// random tree.
         label_order: Option<LabelOrder> = None;
+        /// The label that is predicted. None: that of the path. Rows with label sets have no path.
+        prediction: Option<Prediction> = None;
     }
 }
 
@@ -90,9 +115,25 @@ impl OnlineLearner for LabelTree {
         }
     }
 
+    fn check_label_sets(params: &Params) -> Result<()> {
+        if params.policy == Policy::Filter {
+            return Err(checks::one_label_per_row(Self::name(params)));
+        }
+        if let Some(loss) = params.loss.filter(|loss| *loss != Loss::Logistic) {
+            let allowed = r#""logistic" or None for label sets"#;
+            return Err(Error::parameter("loss", serde_json::json!(loss), allowed));
+        }
+        if params.prediction == Some(Prediction::Path) {
+            let allowed = r#""most_probable" or None for label sets"#;
+            return Err(Error::parameter("prediction", r#""path""#, allowed));
+        }
+        Ok(())
+    }
+
     fn new(params: &Params, start: &Start<'_>) -> Result<Self> {
         let n_classes = start.n_classes;
-        if !can_alloc(n_classes.checked_mul(BYTES_PER_CLASS)) {
+        let label_sets = matches!(start.batch.targets, Targets::Sets(_));
+        if !can_alloc(n_classes.checked_mul(BYTES_PER_CLASS << u32::from(label_sets))) {
             return Err(Error::data(format!("no memory for {n_classes} classes")));
         }
         let label_order = params.label_order.unwrap_or(match params.policy {
@@ -101,7 +142,8 @@ impl OnlineLearner for LabelTree {
         });
         let order = label_order.arrange(start.batch, n_classes, params.seed);
         let width = start.preparation.width();
-        Ok(Self::from_layout(params, Layout::new(order), width))
+        let layout = Layout::new(order);
+        Ok(Self::from_layout(params, layout, width, label_sets))
     }
 
     fn add_classes(&mut self, _n_classes: usize) -> Result<()> {
@@ -112,6 +154,19 @@ impl OnlineLearner for LabelTree {
     }
 
     fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
+        let targets = learning.batch.targets;
+        if self.label_sets != matches!(targets, Targets::Sets(_)) {
+            // Only a forged file has such a tree.
+            return Err(Error::data("the tree does not fit the form of the labels"));
+        }
+        if self.label_sets {
+            let mut set = Vec::new();
+            return learning.each_row(|example, row, importance| {
+                targets.read(row, &mut set);
+                self.regressors.prepare(example, importance);
+                self.learn_set(example, &set, importance)
+            });
+        }
         learning.each(|example, label, importance| {
             self.regressors.prepare(example, importance);
             self.learn_one(example, label, importance)
@@ -147,7 +202,8 @@ impl OnlineLearner for LabelTree {
     }
 
     fn nodes_of_terminals(&self, _frozen: &FrozenRouters) -> Option<Vec<u32>> {
-        Some(self.layout.leaf_of.clone())
+        // A row with a label set has no single path.
+        (!self.label_sets).then(|| self.layout.leaf_of.clone())
     }
 
     fn for_prediction(&self, _control: &Control) -> Result<Self> {
@@ -158,6 +214,9 @@ impl OnlineLearner for LabelTree {
 
     fn put(&self, bundle: &mut Bundle) {
         bundle.put("order", &self.layout.order[..]);
+        if self.label_sets {
+            bundle.put_meta(LABEL_SETS, &true);
+        }
         Persist::put(self, bundle);
     }
 
@@ -174,103 +233,14 @@ impl OnlineLearner for LabelTree {
         if !sorted.into_iter().eq(0..n_classes as u32) {
             return Err(bundle.damaged("a label of the order is out of range or stands twice"));
         }
-        let mut tree = Self::from_layout(params, Layout::new(order), preparation.width());
+        // Files of trees for one label per row lack the entry.
+        let label_sets = bundle.meta().contains_key(LABEL_SETS) && bundle.take_meta(LABEL_SETS)?;
+        let (layout, width) = (Layout::new(order), preparation.width());
+        let mut tree = Self::from_layout(params, layout, width, label_sets);
         if for_prediction {
             tree.regressors = tree.regressors.for_prediction();
         }
         tree.fill(bundle)?;
         Ok(tree)
-    }
-}
-
-/// A predictor of blocks of rows, for one thread.
-#[derive(Debug)]
-pub struct BlockPredictor<'a> {
-    member: &'a Member<LabelTree>,
-    routers: Routers<'a, LabelTree>,
-    memory: Lent<'a, RoutingMemory>,
-    terminals: Vec<u32>,
-    search: BestFirst,
-}
-
-impl<'a> BlockPredictor<'a> {
-    /// Creates a predictor that uses the frozen form of `member` if there is one.
-    fn new(
-        member: &'a Member<LabelTree>,
-        frozen: Option<&'a FrozenRouters>,
-        memory: Lent<'a, RoutingMemory>,
-    ) -> Self {
-        Self {
-            member,
-            routers: Routers::new(frozen, &member.learner),
-            memory,
-            terminals: Vec::new(),
-            search: BestFirst::default(),
-        }
-    }
-
-    fn route(&mut self) {
-        let RoutingMemory { block, groups } = &mut *self.memory;
-        self.terminals.resize(block.len(), 0);
-        self.routers.route(block, groups, &mut self.terminals);
-    }
-}
-
-impl Predictor for BlockPredictor<'_> {
-    fn read(
-        &mut self,
-        rows: &Rows<'_>,
-        which: impl ExactSizeIterator<Item = usize> + Clone,
-        _control: &Control,
-    ) -> Result<()> {
-        let width = self.routers.width();
-        self.memory
-            .block
-            .fill(&self.member.preparation, rows, which, width);
-        Ok(())
-    }
-
-    /// Writes the label of the leaf where the path of each row ends.
-    fn best(&mut self, labels: &mut [i32], _control: &Control) -> Result<()> {
-        self.route();
-        for (label, &terminal) in labels.iter_mut().zip(&self.terminals) {
-            *label = terminal as i32;
-        }
-        Ok(())
-    }
-
-    /// A terminal is the leaf of a label.
-    fn terminals(&mut self, visit: &mut dyn FnMut(usize, usize, u32)) {
-        self.route();
-        for (row, &label) in self.terminals.iter().enumerate() {
-            visit(row, 0, label);
-        }
-    }
-
-    /// Scores are log-probabilities. The first label is always that of [`best`](Self::best). If it is
-    /// not the most probable one, its score is set just above that of the second label.
-    fn top_k(
-        &mut self,
-        k: usize,
-        labels: &mut [i32],
-        scores: &mut [f32],
-        control: &Control,
-    ) -> Result<()> {
-        let n_classes = self.member.learner.examples.len();
-        let rows = labels.chunks_mut(k).zip(scores.chunks_mut(k));
-        for (row, (labels, scores)) in rows.enumerate() {
-            if row % Control::CHUNK == 0 {
-                control.check()?;
-            }
-            let (k, block) = (k.min(n_classes), &self.memory.block);
-            let (root, look) = (self.routers.root(), self.routers.look(block, row));
-            let best = self.search.best_labels(root, &look, k, n_classes);
-            for (&(cost, label), (l, s)) in best.iter().zip(labels.iter_mut().zip(scores)) {
-                *l = label as i32;
-                // Subtracting from 0 gives 0 where negation would give -0.
-                *s = 0.0 - cost;
-            }
-        }
-        Ok(())
     }
 }

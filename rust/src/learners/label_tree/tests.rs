@@ -4,10 +4,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::control::Control;
-use crate::data::{Batch, Labels, Preparation, Rows, Scaling, Targets, Values};
+use crate::data::{Batch, Indices, LabelSets, Labels, Preparation, Rows, Scaling, Targets, Values};
 use crate::file::Bundle;
 use crate::linear::{Optimizer, PathExample};
-use crate::model::{Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, Query, TopK};
+use crate::model::{
+    Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, Predictor, Query, TopK,
+};
 
 type Model = OnlineModel<LabelTree>;
 
@@ -110,6 +112,66 @@ proptest! {
         }
     }
 
+    /// Predictions of the most probable label are the first of all labels by probability.
+    #[test]
+    fn the_most_probable_label_comes_first((values, labels) in streams(), policy in policies()) {
+        let params = Params { prediction: Some(Prediction::MostProbable), ..params(policy) };
+        let mut tree = Model::create(params, K, false).unwrap();
+        let control = Control::new(0);
+        let batch = batch(&values, &labels);
+        tree.partial_fit(&batch, 1, &control).unwrap();
+        let query = Query::new(&batch.rows, 1, &control);
+        let answers = tree.predict(&query).unwrap();
+        let (all, scores) = tree.predict_topk(&query, K).unwrap();
+        for (row, (&answer, scores)) in all.chunks(K).zip(answers.iter().zip(scores.chunks(K))) {
+            prop_assert_eq!(answer, row[0]);
+            let sum: f32 = scores.iter().map(|score| score.exp()).sum();
+            prop_assert!((sum - 1.0).abs() < 1e-4, "the probabilities sum to {sum}");
+        }
+    }
+
+    /// Trees for label sets that are learning predict like frozen ones, and loaded ones continue.
+    #[test]
+    fn label_sets_are_predicted_without_freezing((values, labels) in streams(), k in 1usize..13, optimizer in optimizers()) {
+        let sets: Vec<Vec<i32>> = labels.iter().map(|&y| {
+            let mut set = if y == 3 { vec![] } else { vec![y as i32, (y * 7 % K as u32) as i32] };
+            set.sort_unstable();
+            set.dedup();
+            set
+        }).collect();
+        let starts: Vec<i32> = (0..=sets.len()).map(|n| sets[..n].concat().len() as i32).collect();
+        let flat = sets.concat();
+        let targets = LabelSets::new(Indices::I32(&starts), Indices::I32(&flat), K).unwrap();
+        let rows = Rows::dense(Values::F32(&values), labels.len(), WIDTH, false).unwrap();
+        let batch = Batch::new(rows, Targets::Sets(targets), None).unwrap();
+        let params = Params { optimizer, ..params(Policy::Random) };
+        let mut tree = Model::create(params, K, true).unwrap();
+        let control = Control::new(0);
+        tree.partial_fit(&batch, 1, &control).unwrap();
+        let mut loaded = Model::from_bytes(&tree.to_bytes().unwrap()).unwrap();
+        // K is too small for the members to stay unfrozen, so they are asked directly.
+        let member = &tree.members()[0];
+        let answer = |frozen: Option<&[FrozenRouters]>, k: usize| {
+            let members = tree.members();
+            let mut predictor = LabelTree::predictor(members, frozen, &PredictOptions::NONE, Lent::default());
+            let n = rows.n_rows();
+            let (mut labels, mut scores) = (vec![TopK::NO_LABEL; n * k], vec![0.0; n * k]);
+            predictor.read(&rows, 0..n, &control).unwrap();
+            predictor.top_k(k, &mut labels, &mut scores, &control).unwrap();
+            (labels, scores)
+        };
+        let frozen = [member.learner.freeze(&control).unwrap()];
+        let (best, scores) = answer(None, k);
+        prop_assert_eq!((&best, &scores), (&answer(Some(&frozen), k).0, &answer(Some(&frozen), k).1));
+        let (all, _) = answer(None, K);
+        for (few, all) in best.chunks(k).zip(all.chunks(K)) {
+            prop_assert_eq!(&few[..k.min(K)], &all[..k.min(K)]);
+        }
+        prop_assert!(scores.iter().all(|score| score.is_finite()));
+        tree.partial_fit(&batch, 1, &control).unwrap();
+        loaded.partial_fit(&batch, 1, &control).unwrap();
+        prop_assert_eq!(loaded.to_bytes().unwrap(), tree.to_bytes().unwrap());
+    }
 }
 
 /// The learning rate and the decay refer to single examples. Scaled with the weights they give the
@@ -135,7 +197,7 @@ fn only_rate_and_decay_depend_on_the_scale_of_weights() {
                     ..params(policy)
                 };
                 let layout = Layout::new((0..K as u32).collect());
-                let mut tree = LabelTree::from_layout(&params, layout, preparation.width());
+                let mut tree = LabelTree::from_layout(&params, layout, preparation.width(), false);
                 let mut example = PathExample::default();
                 let mut right = Vec::new();
                 for i in 0..600 {
@@ -177,7 +239,8 @@ fn the_search_is_bounded_if_all_scores_are_equal() {
     let routers = crate::tree::Routers::<LabelTree>::Frozen(&routers);
     let look = routers.look(&block, 0);
     let mut search = crate::tree::BestFirst::default();
-    let found = search.best_labels(0, &look, 5, MANY).to_vec();
+    let first = Some(search.end_of_path(0, &look));
+    let found = search.best_labels(0, &look, 5, MANY, first).to_vec();
     assert_eq!(found.len(), 5);
     // A breadth-first search would open all nodes.
     assert!(search.n_open() < 5000, "{}", search.n_open());

@@ -25,7 +25,6 @@ const OVERHEAD_PRODUCTS: usize = 16;
 impl OnlineLearner for Oaa {
     const KIND: &'static str = "oaa";
     const NARROW_ARRAYS: &'static [&'static str] = &["weights", "pruned/weights"];
-    const LABEL_SETS: bool = true;
     type Params = Params;
     /// Averaged weights, tile by tile; none if predictions use the weights of the tiles.
     type Frozen = Option<Vec<AlignedRow<f32>>>;
@@ -34,6 +33,10 @@ impl OnlineLearner for Oaa {
 
     fn name(_params: &Params) -> &'static str {
         "one-against-all"
+    }
+
+    fn check_label_sets(_params: &Params) -> Result<()> {
+        Ok(())
     }
 
     fn new(params: &Params, start: &Start<'_>) -> Result<Self> {

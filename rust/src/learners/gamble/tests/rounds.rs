@@ -5,7 +5,7 @@ use rand::RngExt;
 use super::super::boost::{boost, reweight};
 use super::super::grow::{Grower, TrainingSet};
 use super::super::sampling::{generator, Weights};
-use super::super::tree::{push_votes, samme_vote, Leaves};
+use super::super::tree::{push_votes, response, samme_vote, Leaves};
 use super::traversal::{self, leaf_of};
 use super::*;
 
@@ -133,7 +133,13 @@ fn rows_outside_the_sample_gain_limited_weight() {
     grower.grow(&training_set, &[0, 1]).unwrap();
     let mut leaves = Leaves::new();
     for class in [0, 1] {
-        push_votes(&mut leaves, &[(class, 1.0)], 3, false, 1.0);
+        push_votes(
+            &mut leaves,
+            &[(class, 1.0)],
+            3,
+            |share| response(share, 3.0),
+            1.0,
+        );
     }
     let leaf_rows: Vec<_> = grower.leaves().collect();
     reweight(&mut weights, &leaves, &leaf_rows, &table.labels, 3);
