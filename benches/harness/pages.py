@@ -28,7 +28,7 @@ def markdown(head, rows):
 
 def row(*cells):
     texts = (cell if isinstance(cell, str) else number(cell) for cell in cells)
-    return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
+    return "|" + "|".join(text.replace("|", "\\|") for text in texts) + "|"
 
 
 def number(value):

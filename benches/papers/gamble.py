@@ -56,6 +56,13 @@ def split(name, seed, rows):
     return data.splits(name, seed + 1, None if rows else SIZES[name], rows)[seed]
 
 
+def sizes(settings, seed, rows, name):
+    """Return the size of a data set."""
+    task = split(name, seed, rows)
+    n, columns, classes = task.shape
+    return {"train": n, "test": len(task.y_test), "features": columns, "classes": classes}
+
+
 def table(settings, seed, rows, name):
     """Return the lowest error of all rounds."""
     task = split(name, seed, rows)
@@ -123,6 +130,8 @@ def concentric(settings, seed, rows):
 LARGE = ("pendigits", "satimage", "splice")
 #: Most rows chosen by margin, and at random.
 MOST, MOST_RANDOM = 1500, 2600
+#: Most rows for which the best round is found.
+MOST_BEST = 400
 #: Rows chosen at random first.
 N_FIRST = 20
 
@@ -141,9 +150,20 @@ def committee(estimator, seed, selection, n_per_round, most):
 
 
 def curve(model, task):
-    """Return numbers of rows and errors in %."""
+    """Return numbers of rows and errors in % of committees with all their trees."""
     found = model.fit(task.X, task.y, X_val=task.X_test, y_val=task.y_test).learning_curve_
     return np.asarray(found.n_samples), 100 * np.asarray(found.validation_error)
+
+
+def best_rounds(model, settings, seed, task):
+    """Return numbers of rows up to ``MOST_BEST``, and errors of the committees' best rounds."""
+    sizes = range(N_FIRST, min(MOST_BEST, len(model.selected_)) + 1, 10)
+    errors = []
+    for n in sizes:
+        part = model.selected_[:n]
+        again = gamble(settings, seed).fit(task.X[part], task.y[part])
+        errors.append(staged_errors(again, task.X_test, task.y_test).min())
+    return np.asarray(sizes), np.asarray(errors)
 
 
 def reached(sizes, errors, target):
@@ -156,7 +176,9 @@ def active(settings, seed, rows, name):
     task = split(name, seed, rows)
     n, target = len(task.y), LOWEST[name]
     estimator = GambleClassifier(**settings)
-    chosen = curve(committee(estimator, seed, "margin", 10, min(MOST, n)), task)
+    learner = committee(estimator, seed, "margin", 10, min(MOST, n))
+    chosen = curve(learner, task)
+    best = best_rounds(learner, settings, seed, task)
     step = 40 if n > 1000 else 10
     random = curve(committee(estimator, seed, "random", step, min(MOST_RANDOM, n)), task)
     batch = gamble(settings, seed)
@@ -169,6 +191,9 @@ def active(settings, seed, rows, name):
         "needed": needed,
         "random": reached(*random, target),
         "lowest": float(chosen[1].min()),
+        # Beyond the rows for which the best round is found, that of the last round is an upper limit.
+        "needed, best": min(needed, reached(*best, target)),
+        "lowest, best": float(min(best[1].min(), chosen[1].min())),
         "batch": float(staged_errors(batch, task.X_test, task.y_test).min()),
         "lead": float(np.interp(common, *random) - np.interp(common, *chosen)),
         "ratio": cpu_seconds(again.fit, task.X, task.y)[1] / batch_seconds,
@@ -176,6 +201,7 @@ def active(settings, seed, rows, name):
 
 
 ITEMS = (
+    *(Item(f"gamble-sizes-{name}", sizes, {PAPER: {}}, 1, name) for name in LOWEST),
     *(Item(f"gamble-{n}", table, MODES, 10 if n in SIZES else 3, data=n) for n in LOWEST),
     *(Item(f"active-{n}", active, ACTIVE, 3 if n in LARGE else 5, data=n) for n in LOWEST),
     Item("gamble-samme", against_samme, DEEP, needs=tuple(LOWEST)),

@@ -77,6 +77,14 @@ def deepest(model):
     return int(max(tree.depth.max() for tree in model.trees_))
 
 
+def sizes(settings, seed, rows, name):
+    """Return the size of a data set."""
+    task = data.load(name, rows)
+    n, columns, labels = task.shape
+    found = {"train": n, "test": task.X_test.shape[0], "features": columns, "labels": labels}
+    return found | {"labels a row": task.y.nnz / n}
+
+
 def table(settings, seed, rows, name):
     """Return measures and depths by the number of trees."""
     task = data.load(name, rows)
@@ -174,6 +182,7 @@ def both(settings):
 
 RERANKED = both(own("amazon-670k") | {"n_estimators": 10})
 ITEMS = (
+    *(Item(f"ldsm-sizes-{name}", sizes, {PAPER: {}}, 1, name) for name in SETS[:2]),
     *(Item(f"ldsm-{name}", table, modes(name), 3, data=name) for name in SETS),
     *(Item(f"ldsm-nodes-{name}", by_nodes, modes(name), 2, data=name) for name in SETS[:2]),
     *(Item(f"ldsm-epochs-{name}", by_epochs, both(own(name)), 2, data=name) for name in SETS[:2]),

@@ -36,6 +36,8 @@ CLASSES = {
 OURS = tuple(CLASSES)[5:]
 #: The arithmetic of the authors' program, for the label trees and one-against-all.
 AS_VW = {"optimizer": "nag", "scaling": "none", "scale_weights": False, "loss": "squared"}
+#: The papers have no calibration, which would dominate the training times.
+PLAIN = {"calibrate": False, "n_jobs": 1}
 LEARNERS = {
     "LOMtree": (LOMTreeClassifier, LOMTreeClassifier.PAPER),
     "random tree": (RandomTreeClassifier, AS_VW),
@@ -93,11 +95,11 @@ def tuned(learner, task, seed):
     part = data.Task(X[n:], y[n:], X[:n], y[:n])
     best = (np.inf, {}, 0)
     for tried in grid(learner):
-        errors = wrong(make(**settings | tried, random_state=seed, n_jobs=1), part, labels)
+        errors = wrong(make(**settings | tried, random_state=seed, **PLAIN), part, labels)
         at = int(np.argmin(errors))
         best = min(best, (errors[at], tried, PASSES[at]), key=lambda one: one[0])
     _, chosen, passes = best
-    model = make(**settings | chosen, random_state=seed, n_jobs=1)
+    model = make(**settings | chosen, random_state=seed, **PLAIN)
     for _ in range(passes):
         model.partial_fit(X, y, classes=labels)
     return error(model, task)
@@ -114,7 +116,7 @@ def table(settings, seed, rows, name):
             found[learner] = tuned(learner, task, seed)
         else:
             options = {"label_order": "random"} if learner.endswith("order") else {}
-            model = make(**options, random_state=seed, n_jobs=1).fit(task.X, task.y)
+            model = make(**options, random_state=seed, **PLAIN).fit(task.X, task.y)
             found[learner] = error(model, task)
     return found
 
@@ -128,7 +130,7 @@ def swaps(settings, seed, rows):
         for resistance in (4.0, NO_SWAPS):
             options = settings | {"nodes_per_class": 1.0, "swap_resistance": resistance}
             options |= {"learning_rate": 1.0, "n_passes": 5}
-            model = LOMTreeClassifier(**options, random_state=seed, n_jobs=1)
+            model = LOMTreeClassifier(**options, random_state=seed, **PLAIN)
             errors.append(error(model.fit(task.X, task.y), task))
         found[name] = errors[1] - errors[0]
     return found
@@ -137,7 +139,7 @@ def swaps(settings, seed, rows):
 def same_budget(settings, seed, rows):
     """Return how much more accurate LOMtree is than one-against-all in the same time."""
     found = {}
-    one_pass = {"n_passes": 1, "random_state": seed, "n_jobs": 1}
+    one_pass = {"n_passes": 1, "random_state": seed} | PLAIN
     for name in OURS:
         task = data.load(name, rows)
         X, y = task.X, task.y
@@ -157,7 +159,7 @@ def times(settings, seed, rows):
         task = data.load(name, rows)
         seconds = {}
         for what, make in (("tree", LOMTreeClassifier), ("oaa", OAAClassifier)):
-            model = make(**settings[what], n_passes=1, random_state=seed, n_jobs=1)
+            model = make(**settings[what], n_passes=1, random_state=seed, **PLAIN)
             _, training = cpu_seconds(model.fit, task.X, task.y)
             model.predict(task.X_test[:10])
             predictions = map(model.predict, repeat(task.X_test, 3))
@@ -177,7 +179,7 @@ def growth(settings, seed, rows):
     found = {"train": [], "predict": [], "mean": [], "deepest": []}
     for k in GROWTH:
         task = data.load(f"made-{k}", rows)
-        model = LOMTreeClassifier(**settings, n_passes=1, random_state=seed, n_jobs=1)
+        model = LOMTreeClassifier(**settings, n_passes=1, random_state=seed, **PLAIN)
         found["train"].append(cpu_seconds(model.fit, task.X, task.y)[1])
         model.predict(task.X_test[:10])
         predictions = map(model.predict, repeat(task.X_test, 5))

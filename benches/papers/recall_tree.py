@@ -3,7 +3,7 @@
 import numpy as np
 from harness import data
 from harness.measuring import cpu_seconds
-from papers.lomtree import AS_VW, error, size
+from papers.lomtree import AS_VW, PLAIN, error, size
 from papers.statements import DEFAULT, PAPER, Item
 from xmtree import LOMTreeClassifier, OAAClassifier, RecallTreeClassifier
 
@@ -30,7 +30,7 @@ SAMPLED = OAA | {"n_negatives": 64}
 
 
 def tree(settings, seed, **more):
-    return RecallTreeClassifier(**settings | more, random_state=seed, n_jobs=1)
+    return RecallTreeClassifier(**settings | more, random_state=seed, **PLAIN)
 
 
 def next_word(settings, seed, rows):
@@ -39,8 +39,8 @@ def next_word(settings, seed, rows):
     one_pass = {"n_passes": 1}
     models = {
         "tree": tree(settings["tree"], seed, **one_pass),
-        "LOMtree": LOMTreeClassifier(**settings["LOMtree"] | one_pass, random_state=seed, n_jobs=1),
-        "OAA": OAAClassifier(**settings["OAA"] | one_pass, random_state=seed, n_jobs=1),
+        "LOMtree": LOMTreeClassifier(**settings["LOMtree"] | one_pass, random_state=seed, **PLAIN),
+        "OAA": OAAClassifier(**settings["OAA"] | one_pass, random_state=seed, **PLAIN),
     }
     found = {}
     for name, model in models.items():
@@ -111,8 +111,8 @@ def space(settings, seed, rows, name):
     nodes = {"nodes_per_class": 64.0} | one_pass
     models = (
         tree(settings["tree"], seed, **one_pass),
-        LOMTreeClassifier(**settings["LOMtree"] | nodes, random_state=seed, n_jobs=1),
-        OAAClassifier(**settings["OAA"] | one_pass, random_state=seed, n_jobs=1),
+        LOMTreeClassifier(**settings["LOMtree"] | nodes, random_state=seed, **PLAIN),
+        OAAClassifier(**settings["OAA"] | one_pass, random_state=seed, **PLAIN),
     )
     own, lomtree, oaa = (size(model.fit(task.X, task.y)) for model in models)
     return {"LOMtree": lomtree / own, "OAA": own / oaa}

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from harness.case import Case, rows
-from harness.pages import fill
+from harness.pages import fill, markdown
 from harness.plot import looks, points
 from papers import gamble, ldsm, lomtree, recall_tree
 from papers.statements import (
@@ -108,6 +108,18 @@ class Values:
         )
         return f"{n}; commit {', '.join(commits)}; {max(place[2] for place in places)}."
 
+    def ages(self):
+        """Return a sentence about the days and commits of all runs."""
+        places = {(place[2], place[1]) for of in self.places.values() for place in of}
+        if not places:
+            return ""
+        (day, newest), *older = sorted(places, reverse=True)
+        text = f"The newest runs are of {newest}, {day}."
+        if older:
+            names = ", ".join(f"{commit} ({day})" for day, commit in older)
+            text += f" Runs of {names} are older than it; each table names its commits."
+        return text.replace("xmtree ", "")
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -152,29 +164,22 @@ def entries(section, values):
         yield Entry(line, item, ours, default, verdict)
 
 
-def row(*cells):
-    """Return a row of a table; without spaces, a word count has words alone."""
-    return "|" + "|".join(cell.replace("|", "\\|") for cell in cells) + "|"
-
-
-def table(head, body):
-    return [row(*head), "|" + "---|" * len(head), *(row(*cells) for cells in body), ""]
-
-
 def grid(found):
     """Return a table in the shape of the paper's: paper | ours and a mark."""
     columns = list(dict.fromkeys(entry.line.what for entry in found))
     cells = {}
     for entry in found:
         line = entry.line
-        ours = f"{entry.ours or ''} {MARKS.get(entry.verdict, '')}".strip()
-        parts = [line.stated(), ours]
+        mark = MARKS.get(entry.verdict, "")
+        equal = entry.ours and entry.ours.center == line.paper
+        parts = [line.stated(), f"{entry.ours or ''} {mark}".strip()]
+        parts = [f"{line.stated()} {mark}"] if equal else parts
         cells.setdefault(line.row, {})[line.what] = " | ".join(filter(None, parts))
         if entry.default:
             below = cells.setdefault(f"{line.row}, default", {})
             below[line.what] = number(entry.default.center)
     order = sorted(cells, key=lambda name: list(cells).index(name.removesuffix(", default")))
-    return table(
+    return markdown(
         ["", *columns], ([name, *(cells[name].get(c, "") for c in columns)] for name in order)
     )
 
@@ -189,7 +194,7 @@ def listed(found, title):
         cells = line.stated(), str(entry.ours or ""), default
         body.append(("" if what == above else what, line.row, *cells, entry.verdict))
         above = what
-    return table(("statement", "data", "paper", "ours", DEFAULT, "verdict"), body)
+    return markdown(("statement", "data", "paper", "ours", DEFAULT, "verdict"), body)
 
 
 def causes(found):
@@ -216,7 +221,7 @@ def paper_page(paper, values):
     for section in about["section"]:
         found = list(entries(section, values))
         parts += [f"## {section['title']}\n"]
-        parts += grid(found) if section.get("grid") else listed(found, section["title"])
+        parts += [grid(found) if section.get("grid") else listed(found, section["title"])]
         for cause, of in causes(found).items():
             where = names(of) if names(of) != names(found) else ""
             parts.append(bullet(f"{where}: {cause}" if where else cause).strip())
@@ -251,7 +256,7 @@ def pages(record):
         ]
         for paper, about in PAPERS.items()
     }
-    yield "docs/reproduction.md", first_page(found)
+    yield "docs/reproduction.md", first_page(found, values.ages())
     for paper in PAPERS:
         yield f"docs/reproduction/{paper}.md", paper_page(paper, values)
 
@@ -260,14 +265,13 @@ HEAD = """# The papers, reproduced
 
 Which figures and statements of the four papers does this package reproduce? `make measure
 SELECT=papers` measures them and writes these pages from [all single
-values](../benches/records/papers.csv), which name commit and date of each run. *Ours* is the
-estimator with the settings of the paper, *default* without any. [Theory](theory.md) has the
-verdicts on lemmas and theorems.
+values](../benches/records/papers.csv). *Ours* is the estimator with the settings of the paper,
+*default* without any. [Theory](theory.md) has the verdicts on lemmas and theorems.
 
 """
 
 
-def first_page(found):
+def first_page(found, ages):
     """Return the page with a row for each claim."""
     lines, claims, counts = [], Counter(), {}
     for paper, about in PAPERS.items():
@@ -277,13 +281,13 @@ def first_page(found):
             cells, verdict = claim(paper, key, found[paper])
             claims[verdict] += 1
             body.append((text, stated, *cells))
-        lines += table(("claim", "stated", "found", "verdict", "reason"), body)
+        lines.append(markdown(("claim", "stated", "found", "verdict", "reason"), body))
         counts[short(about)] = Counter(entry.verdict for _, entry in found[paper])
         for verdict, untested in about["untested"].items():
             counts[short(about)][verdict] += len(untested)
     counts |= {"all lines": sum(counts.values(), Counter()), "claims": claims}
     body = ([name, *(str(of[verdict]) for verdict in MARKS)] for name, of in counts.items())
-    parts = [HEAD, "\n".join(table(("", *MARKS), body)), "\n## Verdicts\n\n", RULES]
+    parts = [HEAD, f"{fill(ages)}\n\n", markdown(("", *MARKS), body), "\n## Verdicts\n\n", RULES]
     parts += ["\n## What the papers claim\n\n", "\n".join(lines)]
     parts.append("\n## What could not be reproduced, and why\n\n")
     for paper, about in PAPERS.items():
@@ -291,13 +295,14 @@ def first_page(found):
         for cause, of in causes(missed).items():
             where = ", ".join(dict.fromkeys(entry.line.where for entry in of))
             what = f" ({names(of)})" if names(of) else ""
-            parts.append(bullet(f"{short(about)}, {where}{what}: {cause}"))
+            parts.append(bullet(f"{short(about)}, {where}{what}: {first_sentence(cause)}"))
+    tree = "\n".join(f"reproduction/{paper}" for paper in PAPERS)
     for verdict, title in ((UNTESTED, "What could not be run"), (LATER, "Not run yet")):
         parts.append(f"\n## {title}\n\n")
         for about in PAPERS.values():
             for where, what, reason, _ in about["untested"].get(verdict, ()):
                 parts.append(bullet(f"{short(about)}, {where}: {what}. {reason}"))
-    return "".join(parts)
+    return "".join(parts) + f"\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
 
 
 def bullet(text):
@@ -328,7 +333,11 @@ def claim(paper, key, found):
     title = re.sub(r"[^\w\- ]", "", mine[0][0]["title"].lower()).replace(" ", "-")
     link = f"[{verdict}](reproduction/{paper}.md#{title})"
     ranges = "; ".join(dict.fromkeys(map(spread, kinds.values())))
-    return (ranges, link, re.split(r"(?<=\.) ", reason)[0]), verdict
+    return (ranges, link, first_sentence(reason)), verdict
+
+
+def first_sentence(text):
+    return re.split(r"(?<=\.) ", text)[0]
 
 
 def spread(values):
