@@ -191,7 +191,7 @@ def active(settings, seed, rows, name):
         "needed": needed,
         "random": reached(*random, target),
         "lowest": float(chosen[1].min()),
-        # Beyond the rows for which the best round is found, that of the last round is an upper limit.
+        # Beyond ``MOST_BEST`` rows, the last round is an upper limit of the best.
         "needed, best": min(needed, reached(*best, target)),
         "lowest, best": float(min(best[1].min(), chosen[1].min())),
         "batch": float(staged_errors(batch, task.X_test, task.y_test).min()),

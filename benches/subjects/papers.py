@@ -165,22 +165,31 @@ def entries(section, values):
 
 
 def grid(found):
-    """Return a table in the shape of the paper's: paper | ours and a mark."""
-    columns = list(dict.fromkeys(entry.line.what for entry in found))
-    cells = {}
+    """Return a table in the shape of the paper's: paper | ours and a mark.
+
+    The head has the paper's value of columns in which all rows have the same.
+    """
+    columns: dict[str, set[str]] = {}
+    for entry in found:
+        columns.setdefault(entry.line.what, set()).add(entry.line.stated())
+    heads = {
+        what: "".join(of) if len(of) == 1 and len(found) > 1 else "" for what, of in columns.items()
+    }
+    cells: dict[str, dict[str, str]] = {}
     for entry in found:
         line = entry.line
-        mark = MARKS.get(entry.verdict, "")
-        equal = entry.ours and entry.ours.center == line.paper
-        parts = [line.stated(), f"{entry.ours or ''} {mark}".strip()]
-        parts = [f"{line.stated()} {mark}"] if equal else parts
-        cells.setdefault(line.row, {})[line.what] = " | ".join(filter(None, parts))
+        equal = entry.ours and entry.ours.center == line.paper and not line.relation
+        stated = "" if heads[line.what] else line.stated()
+        shown = "|".join(filter(None, [stated, "" if equal else str(entry.ours or "")]))
+        cell = f"{shown} {MARKS.get(entry.verdict, '')}".strip()
+        cells.setdefault(line.row, {})[line.what] = cell
         if entry.default:
             below = cells.setdefault(f"{line.row}, default", {})
             below[line.what] = number(entry.default.center)
     order = sorted(cells, key=lambda name: list(cells).index(name.removesuffix(", default")))
     return markdown(
-        ["", *columns], ([name, *(cells[name].get(c, "") for c in columns)] for name in order)
+        ["", *(f"{what} ({head})" if head else what for what, head in heads.items())],
+        ([name, *(cells[name].get(what, "") for what in columns)] for name in order),
     )
 
 
