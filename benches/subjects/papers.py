@@ -154,7 +154,7 @@ def entries(section, values):
         if not re.fullmatch(only, item.name):
             continue
         if isinstance(fields.get("cause"), dict):
-            fields["cause"] = fields["cause"].get(item.data, "")
+            fields["cause"] = fields["cause"].get(item.data, fields["cause"].get("", ""))
         line = Line(**fields)
         line = replace(line, row=line.row or item.data)
         ours, default = (values.found(item, s, line) for s in (next(iter(item.settings)), DEFAULT))
