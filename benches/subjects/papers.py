@@ -338,7 +338,8 @@ def claim(paper, key, found):
         if entry.ours:
             kinds.setdefault(entry.line.what, []).append(entry.ours.center)
     verdict = overall([entry.verdict for _, entry in mine])
-    reason = next((entry.cause for _, entry in mine if entry.cause), "")
+    worst = sorted((entry for _, entry in mine if entry.cause), key=lambda e: e.verdict != NOT)
+    reason = worst[0].cause if worst else ""
     title = re.sub(r"[^\w\- ]", "", mine[0][0]["title"].lower()).replace(" ", "-")
     link = f"[{verdict}](reproduction/{paper}.md#{title})"
     ranges = "; ".join(dict.fromkeys(map(spread, kinds.values())))
