@@ -1,7 +1,7 @@
 """Write the tables of the pages: python -m harness.pages [--check], run in ``benches``.
 
 A table stands between <!-- figures: SUBJECT ARGUMENT --> and <!-- /figures -->, and comes from the
-record of the subject. The page of the papers is written as a whole.
+record of the subject. The pages of the papers are written as a whole.
 """
 
 import argparse
@@ -15,8 +15,8 @@ from harness.record import Record
 
 ROOT = Path(__file__).parents[2]
 PLACE = re.compile(r"(<!-- figures: (\w+) ([\w.-]+) -->\n).*?(<!-- /figures -->)", flags=re.S)
-#: Pages that a subject writes.
-WHOLE = {"reproduction.md": "papers"}
+#: Subjects that write whole pages.
+WHOLE = ("papers",)
 PAGES = (ROOT / "README.md", ROOT / "DESIGN.md", *sorted((ROOT / "docs").glob("*.md")))
 
 
@@ -28,7 +28,7 @@ def markdown(head, rows):
 
 def row(*cells):
     texts = (cell if isinstance(cell, str) else number(cell) for cell in cells)
-    return "| " + " | ".join(text.replace("|", "\\|") for text in texts) + " |"
+    return "|" + "|".join(text.replace("|", "\\|") for text in texts) + "|"
 
 
 def number(value):
@@ -53,14 +53,15 @@ def filled(page: str) -> str:
 
 def update(check=False):
     """Return the names of outdated pages, and write them if ``check`` is false."""
+    texts = {path: filled(path.read_text(encoding="utf-8")) for path in PAGES}
+    for name in WHOLE:
+        texts |= {ROOT / path: text for path, text in subject(name).pages(Record(name))}
     stale = []
-    for path in PAGES:
-        page = path.read_text(encoding="utf-8")
-        name = WHOLE.get(path.name)
-        text = subject(name).page(Record(name)) if name else filled(page)
-        if text != page:
+    for path, text in texts.items():
+        if not path.is_file() or path.read_text(encoding="utf-8") != text:
             stale.append(path.relative_to(ROOT).as_posix())
             if not check:
+                path.parent.mkdir(exist_ok=True)
                 path.write_text(text, encoding="utf-8")
     return stale
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from harness import data
 from harness.measuring import cpu_seconds
-from papers.statements import DEFAULT, PAPER, Claim, Item, Line
+from papers.statements import DEFAULT, PAPER, Item
 from xmtree import FilterTreeClassifier, LOMTreeClassifier, OAAClassifier, RandomTreeClassifier
 
 STEPS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -34,16 +34,10 @@ CLASSES = {
     "omniglot": 1623,
 }
 OURS = tuple(CLASSES)[5:]
-#: Test error % of LOMtree (Table 4).
-TABLE = {
-    "isolet": "6.36 ± 1.71",
-    "sector": "16.19 ± 2.33",
-    "aloi": "16.50 ± 0.70",
-    "imagenet": "90.17 ± 0.05",
-    "odp": "93.46 ± 0.12",
-}
 #: The arithmetic of the authors' program, for the label trees and one-against-all.
 AS_VW = {"optimizer": "nag", "scaling": "none", "scale_weights": False, "loss": "squared"}
+#: The papers have no calibration, which would dominate the training times.
+PLAIN = {"calibrate": False, "n_jobs": 1}
 LEARNERS = {
     "LOMtree": (LOMTreeClassifier, LOMTreeClassifier.PAPER),
     "random tree": (RandomTreeClassifier, AS_VW),
@@ -51,17 +45,8 @@ LEARNERS = {
     "filter tree, random order": (FilterTreeClassifier, AS_VW | {"label_order": "random"}),
     "OAA": (OAAClassifier, AS_VW),
 }
-#: Causes where hypothesis 2 does not hold, with measurements in docs/experiments/lomtree.md.
-CAUSES = {
-    "satimage": "The cause is the loss, which is Vowpal Wabbit's. With the squared or logistic "
-    "loss LOMtree has 18.9 or 18.8 %, ahead of the fixed trees.",
-    "news20-bydate": "The order of the 20 labels hardly matters: fixed trees have 24.0 to 26.0 % "
-    "in any order, also in LOMtree's. Its routers pay for learning while labels still move.",
-    "banking77": "The filter tree has the labels in alphabetical order, in which similar intents "
-    "are neighbors. It has 16.9 % in LOMtree's order and 20 % in random ones.",
-    "naics2017-index": "The filter tree has the labels in their order, which are industry codes. "
-    "In random order it has 38.8 % by default (docs/experiments/label-trees.md).",
-}
+#: Numbers of classes of the synthetic rows.
+GROWTH = (64, 256, 1024, 4096, 16_384)
 #: Settings of the comparison with one-against-all.
 TREE_AND_OAA = {
     PAPER: {"tree": LOMTreeClassifier.PAPER, "oaa": AS_VW},
@@ -110,11 +95,11 @@ def tuned(learner, task, seed):
     part = data.Task(X[n:], y[n:], X[:n], y[:n])
     best = (np.inf, {}, 0)
     for tried in grid(learner):
-        errors = wrong(make(**settings | tried, random_state=seed, n_jobs=1), part, labels)
+        errors = wrong(make(**settings | tried, random_state=seed, **PLAIN), part, labels)
         at = int(np.argmin(errors))
         best = min(best, (errors[at], tried, PASSES[at]), key=lambda one: one[0])
     _, chosen, passes = best
-    model = make(**settings | chosen, random_state=seed, n_jobs=1)
+    model = make(**settings | chosen, random_state=seed, **PLAIN)
     for _ in range(passes):
         model.partial_fit(X, y, classes=labels)
     return error(model, task)
@@ -131,48 +116,9 @@ def table(settings, seed, rows, name):
             found[learner] = tuned(learner, task, seed)
         else:
             options = {"label_order": "random"} if learner.endswith("order") else {}
-            model = make(**options, random_state=seed, n_jobs=1).fit(task.X, task.y)
+            model = make(**options, random_state=seed, **PLAIN).fit(task.X, task.y)
             found[learner] = error(model, task)
     return found
-
-
-def of_table(name):
-    cause = CAUSES.get(name, "")
-    ahead = {
-        "ahead of the filter tree by, % points": "filter tree",
-        "ahead of the filter tree in random order by": "filter tree, random order",
-        "ahead of the random tree by": "random tree",
-    }
-    return Item(
-        f"lomtree-{name}",
-        "LOMtree and the other trees",
-        table,
-        {PAPER: {"tuned": True}, DEFAULT: {"tuned": False}},
-        (
-            Line("Table 4", "test error %, LOMtree", "LOMtree", TABLE.get(name, "(other data)")),
-            *(
-                Claim(
-                    "Hypothesis 2",
-                    what,
-                    lambda values, other=other: values[other] - values["LOMtree"],
-                    cause=cause,
-                )
-                for what, other in ahead.items()
-            ),
-            Line(
-                "Hypothesis 3",
-                "behind one-against-all by, % points",
-                lambda values: values["LOMtree"] - values["OAA"],
-                "small",
-                ranged=True,
-            ),
-        ),
-        seeds={"news20-bydate": 2, "naics2017-index": 2, "omniglot": 1}.get(name, 3),
-        note=f"In the paper's mode each learner is tuned on a tenth of the training rows. The grid "
-        f"has learning rates {STEPS} and passes {PASSES}. For LOMtree it also has nodes {NODES} "
-        f"times the classes and R_S {RESISTANCES}, a part of the paper's grid.",
-        data=name,
-    )
 
 
 def swaps(settings, seed, rows):
@@ -184,26 +130,16 @@ def swaps(settings, seed, rows):
         for resistance in (4.0, NO_SWAPS):
             options = settings | {"nodes_per_class": 1.0, "swap_resistance": resistance}
             options |= {"learning_rate": 1.0, "n_passes": 5}
-            model = LOMTreeClassifier(**options, random_state=seed, n_jobs=1)
+            model = LOMTreeClassifier(**options, random_state=seed, **PLAIN)
             errors.append(error(model.fit(task.X, task.y), task))
         found[name] = errors[1] - errors[0]
     return found
 
 
-SWAPS = Item(
-    "lomtree-swaps",
-    "T = k - 1 nodes, 5 passes, with swaps (R_S = 4) and without",
-    swaps,
-    {PAPER: LOMTreeClassifier.PAPER, DEFAULT: {}},
-    tuple(Claim("Section 3.1", "swaps lower the error by", name, data=name) for name in OURS),
-    needs=OURS,
-)
-
-
 def same_budget(settings, seed, rows):
     """Return how much more accurate LOMtree is than one-against-all in the same time."""
     found = {}
-    one_pass = {"n_passes": 1, "random_state": seed, "n_jobs": 1}
+    one_pass = {"n_passes": 1, "random_state": seed} | PLAIN
     for name in OURS:
         task = data.load(name, rows)
         X, y = task.X, task.y
@@ -216,34 +152,6 @@ def same_budget(settings, seed, rows):
     return found
 
 
-SAME_BUDGET = Item(
-    "lomtree-figure1",
-    "One-against-all in LOMtree's training time, LOMtree with one-against-all's weights (arXiv)",
-    same_budget,
-    TREE_AND_OAA,
-    (
-        *(
-            Claim(
-                "Figure 1 (arXiv)",
-                "LOMtree is ahead by",
-                name,
-                data=name,
-                cause="One-against-all is vectorized here. In the same time it sees a quarter of "
-                "the rows (Table 2), in the paper a thirteenth (aloi).",
-            )
-            for name in ("naics2017-index", "omniglot")
-        ),
-        Claim(
-            "Figure 1 (arXiv)",
-            "the lead grows with the classes, from letter to omniglot by",
-            lambda values: values["omniglot"] - values["letter"],
-        ),
-    ),
-    note="One pass. One-against-all learns as many random rows as take the same processor time.",
-    needs=OURS,
-)
-
-
 def times(settings, seed, rows):
     """Return times of one-against-all relative to LOMtree's."""
     found = {"ratios": []}
@@ -251,7 +159,7 @@ def times(settings, seed, rows):
         task = data.load(name, rows)
         seconds = {}
         for what, make in (("tree", LOMTreeClassifier), ("oaa", OAAClassifier)):
-            model = make(**settings[what], n_passes=1, random_state=seed, n_jobs=1)
+            model = make(**settings[what], n_passes=1, random_state=seed, **PLAIN)
             _, training = cpu_seconds(model.fit, task.X, task.y)
             model.predict(task.X_test[:10])
             predictions = map(model.predict, repeat(task.X_test, 3))
@@ -259,36 +167,53 @@ def times(settings, seed, rows):
         training, predicting = (seconds["oaa"][i] / max(seconds["tree"][i], 1e-9) for i in (0, 1))
         found[f"{name} training"] = training
         found["ratios"].append(log2(predicting))
+        found[f"{name} ratio"] = predicting
     # Slope of log2 of the ratio against log2 of the number of classes, by least squares.
     logs = [log2(CLASSES[name]) for name in OURS]
     found["slope"] = float(np.polyfit(logs, found["ratios"], 1)[0])
     return found
 
 
-TIMES = Item(
-    "lomtree-times",
-    "Times of one-against-all over LOMtree's, one pass, one thread",
-    times,
-    TREE_AND_OAA,
-    (
-        Line(
-            "Table 3, Figure 3",
-            f"log2 of the ratio of prediction times on {len(OURS)} sets, 6 to 1,623 classes",
-            "ratios",
-            "0.2 to 12.0 on 26 to 105K classes",
-        ),
-        Claim("Hypothesis 1", "the ratio rises with the classes, slope of the logarithms", "slope"),
-        *(
-            Line("Table 2", "ratio of training times", f"{name} training", paper, data=name)
-            for name, paper in (
-                ("letter", "1.2 (isolet)"),
-                ("banking77", "1.4 (sector)"),
-                ("naics2017-index", "12.8 (aloi)"),
-                ("omniglot", "12.8 (aloi)"),
-            )
-        ),
-    ),
-    needs=OURS,
-)
+def growth(settings, seed, rows):
+    """Return times and depths of trees over synthetic rows of more and more classes."""
+    found = {"train": [], "predict": [], "mean": [], "deepest": []}
+    for k in GROWTH:
+        task = data.load(f"made-{k}", rows)
+        model = LOMTreeClassifier(**settings, n_passes=1, random_state=seed, **PLAIN)
+        found["train"].append(cpu_seconds(model.fit, task.X, task.y)[1])
+        model.predict(task.X_test[:10])
+        predictions = map(model.predict, repeat(task.X_test, 5))
+        found["predict"].append(cpu_seconds(list, predictions)[1])
+        steps = np.asarray(model.decision_path(task.X_test)[0].sum(axis=1)) - 1
+        found["mean"].append(float(steps.mean()) / log2(k))
+        found["deepest"].append(float(steps.max()) / log2(k))
+    logs = log2(GROWTH[-1]) / log2(GROWTH[0])
+    times = {f"{key} growth": found[key][-1] / found[key][0] / logs for key in ("train", "predict")}
+    return found | times | {f"{key} most": max(found[key]) for key in ("mean", "deepest")}
 
-ITEMS = (*(of_table(name) for name in CLASSES), SWAPS, SAME_BUDGET, TIMES)
+
+def on_a_line(settings, seed, rows):
+    """Return the least errors of thresholds that part three labels on a line in two ways."""
+    x = np.repeat([1, 2, 3], 10)
+    errors = {}
+    for left in ((1, 3), (1,)):
+        side = np.isin(x, left)
+        wrong = [np.mean((x < at) != side) for at in (0, 1.5, 2.5)]
+        errors[str(left)] = min(min(e, 1 - e) for e in wrong)
+    return {"pairs": 100 * float(errors["(1, 3)"] - errors["(1,)"])}
+
+
+def seeds_of(name):
+    return {"news20-bydate": 2, "naics2017-index": 2, "omniglot": 1}.get(name, 5)
+
+
+TUNED = {PAPER: {"tuned": True}, DEFAULT: {"tuned": False}}
+ALONE = {PAPER: LOMTreeClassifier.PAPER, DEFAULT: {}}
+ITEMS = (
+    *(Item(f"lomtree-{name}", table, TUNED, seeds_of(name), data=name) for name in CLASSES),
+    Item("lomtree-swaps", swaps, ALONE, needs=OURS),
+    Item("lomtree-figure1", same_budget, TREE_AND_OAA, needs=OURS),
+    Item("lomtree-times", times, TREE_AND_OAA, needs=OURS),
+    Item("lomtree-growth", growth, ALONE, needs=tuple(f"made-{k}" for k in GROWTH)),
+    Item("lomtree-line", on_a_line, {PAPER: {}}, 2, needs=("letter",)),
+)

@@ -1,17 +1,43 @@
-"""Items, which are measured together, and lines, which compare a value with the paper's."""
+"""Items, which are measured together, and lines, which compare a value with the paper's.
+
+``lines.toml`` has the lines and claims of the papers. ``RULES``, which the page prints, defines the
+verdicts.
+"""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from math import sqrt
-from statistics import mean, stdev
+from contextlib import suppress
+from dataclasses import dataclass
+from math import inf, isfinite, log2, sqrt
+from statistics import mean, median, stdev
 from typing import Any
 
-#: Values of a run by name: numbers, or lists of numbers for a curve.
+from scipy.stats import t as student
+
+#: Values of a run by name: numbers, or lists of numbers for a curve. Infinity: never reached.
 Values = Mapping[str, Any]
 #: Columns of nearly every item.
 PAPER, DEFAULT = "paper's mode", "default"
-#: Relative differences below this come from the rounding of the papers.
-ROUNDED = 0.005
+SAME, BETTER, WEAKER = "reproduced", "better than stated", "weaker"
+NOT, UNTESTED, LATER = "not reproduced", "cannot be tested here", "not run yet"
+#: Verdicts with the marks of table cells.
+MARKS = {SAME: "=", BETTER: "+", WEAKER: "~", NOT: "✗", UNTESTED: "?", LATER: "…"}
+#: Tolerances by unit: points of a percentage, a share of the value, doublings of a time.
+TOLERANCES = {"%": 0.5, "share": 0.1, "time": 1.0}
+#: A value is weaker up to so many tolerances from the paper's.
+WEAK = 3
+RULES = f"""- The **tolerance** is 0.5 points for percentages, a factor of 2 for times and their
+  ratios, and 10 % for other values. **Intervals** are Student's, 95 %, with n - 1 degrees of
+  freedom for n seeds.
+- A **value** is *{SAME}* within the tolerance. Beyond it, it is *{BETTER}* if the
+  whole interval is better; *{WEAKER}* up to three tolerances, or if the interval reaches the
+  tolerance; else *{NOT}*.
+- A **relation** (> 0) is *{SAME}* if the whole interval fulfills it, *{WEAKER}* if only
+  the mean does or there is one seed, else *{NOT}*.
+- A **seed that never reaches a target** is not averaged: the median counts it as infinite, and the
+  cell says how many seeds reached it.
+- A **claim** is *{SAME}* if all its lines are, *{NOT}* if more than half of them
+  are not, else *{WEAKER}*.
+"""
 
 
 @dataclass(frozen=True)
@@ -20,120 +46,155 @@ class Found:
 
     Attributes
     ----------
-    mean : a number, or one for each point of a curve
-    error : standard error of the mean, for a curve the largest; None with a single seed
+    center : the mean, or the median if a seed is infinite
+    half : half of the width of the interval; None with a single seed or a median
+    reached, seeds : numbers of finite values and of all
     """
 
-    mean: Any
-    error: float | None
+    center: float
+    half: float | None
+    reached: int
+    seeds: int
 
     @classmethod
-    def of(cls, values: list[Any]) -> "Found":
-        if isinstance(values[0], list):
-            points = [cls.of(list(point)) for point in zip(*values, strict=True)]
-            errors = [point.error for point in points if point.error is not None]
-            return cls([point.mean for point in points], max(errors, default=None))
-        error = stdev(values) / sqrt(len(values)) if len(values) > 1 else None
-        return cls(mean(values), error)
+    def of(cls, values: list[float]) -> "Found":
+        n, finite = len(values), sum(map(isfinite, values))
+        if finite < n:
+            return cls(median(values), None, finite, n)
+        half = student.ppf(0.975, n - 1) * stdev(values) / sqrt(n) if n > 1 else None
+        return cls(mean(values), half, n, n)
+
+    def __str__(self) -> str:
+        if self.reached < self.seeds:
+            return f"{number(self.center)} ({self.reached} of {self.seeds} seeds)"
+        return number(self.center) + (f"±{number(self.half)}" if self.half else "")
 
 
-#: Verdicts without a difference from the paper.
-SAME = ("agrees", "reached", "holds", "holds (one seed)", "undecided", "no difference")
+def number(value: float) -> str:
+    """Return a number with three digits, or as an integer; infinity is never reached."""
+    size = abs(value)
+    if size == inf:
+        return "never"
+    return f"{value:,.0f}" if size >= 100 else f"{value:.1f}" if size >= 20 else f"{value:.2f}"
 
 
 @dataclass(frozen=True)
 class Line:
-    """A value or a statement of a paper, compared with ours.
+    """A value or relation of a paper, compared with ours.
 
     Attributes
     ----------
     where : table, figure or section
-    what : the measure, with its unit
-    value : name of a value, or a function of the values of one run
-    paper : the paper's value, or a text if it has no number or one of other data
-    cause : a sentence about the cause of a difference, if it is known
-    data : the data set, for an item with several
-    ranged : true if data sets share a row, with the range of their values
+    what : the measure; in a table, its column
+    value : name of a value, followed by a dot and an index for a point of a curve
+    minus, over : names of values to subtract and to divide by
+    paper : the paper's value; a text if it is one of other data; None if the paper has none
+    relation : ">" or "<" if the statement is that our value is above or below ``paper``
+    more : whether more is better
+    unit : key of ``TOLERANCES``
+    cause : a sentence about the cause of a difference
+    claim : key of the claim to which the line belongs
+    row : its row of a table; default: the data set
     """
 
     where: str
     what: str
-    value: str | Callable[[Values], Any]
-    paper: float | str
+    value: str
+    paper: float | str | None = None
+    minus: str = ""
+    over: str = ""
+    relation: str = ""
+    more: bool = False
+    unit: str = "%"
     cause: str = ""
-    data: str = field(default="", kw_only=True)
-    ranged: bool = field(default=False, kw_only=True)
+    claim: str = ""
+    row: str = ""
 
-    @property
-    def key(self) -> str:
-        """Return the line's name in the record."""
-        return f"{self.where}: {self.what}" + (f", {self.data}" if self.data else "")
+    def found(self, runs: list[Values]) -> Found | None:
+        """Return the value over the seeds; None if it was not measured."""
+        values = []
+        for run in runs:
+            with suppress(KeyError):
+                values.append(self.of(run))
+        return Found.of(values) if values else None
 
-    def of(self, values: Values) -> Any:
-        return values[self.value] if isinstance(self.value, str) else self.value(values)
+    def of(self, values: Values) -> float:
+        value = point(values, self.value)
+        if self.minus:
+            value -= point(values, self.minus)
+        return value / point(values, self.over) if self.over else value
 
-    def verdict(self, found: Found) -> str:
-        """Return the verdict about our value in the paper's mode; empty without a number."""
-        if isinstance(self.paper, str):
+    def stated(self) -> str:
+        if self.paper is None:
             return ""
-        apart = found.mean - self.paper
-        if abs(apart) <= max(2 * (found.error or 0.0), ROUNDED * abs(self.paper)):
-            return "agrees"
-        return f"{apart:+.1f}"
+        return (
+            self.paper if isinstance(self.paper, str) else f"{self.relation} {self.paper:g}".strip()
+        )
+
+    def verdict(self, found: Found | None) -> str:
+        if found is None:
+            return LATER
+        if self.paper is None or isinstance(self.paper, str):
+            return UNTESTED if self.paper else ""
+        if self.relation:
+            margin = (found.center - self.paper) * (1 if self.relation == ">" else -1)
+            if not margin > 0:
+                return NOT
+            return SAME if margin > (inf if found.half is None else found.half) else WEAKER
+        worse, half = self.gap(found, self.paper)
+        if worse > 1:
+            return WEAKER if worse <= WEAK or worse - half <= 1 else NOT
+        return BETTER if worse < -1 and worse + half < 0 else SAME
+
+    def gap(self, found: Found, paper: float) -> tuple[float, float]:
+        """Return how much worse the value is, in tolerances, and half of its interval."""
+        half = found.half or 0.0
+        if self.unit == "time":
+            gap, half = log2(found.center / paper), log2(1 + half / found.center)
+        else:
+            scale = abs(paper) if self.unit == "share" else 1
+            gap, half = (found.center - paper) / scale, half / scale
+        tolerance = TOLERANCES[self.unit] * (-1 if self.more else 1)
+        # Rounded, so that a value at the tolerance is within it.
+        return round(gap / tolerance, 9), half / abs(tolerance)
 
 
-@dataclass(frozen=True)
-class AtMost(Line):
-    """An upper limit: an error, or a number of examples."""
-
-    def verdict(self, found: Found) -> str:
-        assert not isinstance(self.paper, str)
-        apart = found.mean - self.paper
-        if apart <= 0:
-            return "reached"
-        return f"missed by {apart:,.0f}" if apart >= 100 else f"missed by {apart:.3g}"
+def point(values: Values, name: str) -> float:
+    """Return a value, or a point of a curve."""
+    if name in values:
+        return values[name]
+    curve, _, at = name.rpartition(".")
+    return values[curve][int(at)]
 
 
-@dataclass(frozen=True)
-class Claim(Line):
-    """A statement, as a margin that is above 0 if it holds."""
-
-    paper: float | str = "stated"
-    ranged: bool = field(default=True, kw_only=True)
-
-    def verdict(self, found: Found) -> str:
-        if found.mean == 0:
-            return "no difference"
-        if found.error is None:
-            return "holds (one seed)" if found.mean > 0 else "does not hold"
-        if abs(found.mean) <= 2 * found.error:
-            return "undecided"
-        return "holds" if found.mean > 0 else "does not hold"
+def overall(verdicts: list[str]) -> str:
+    """Return the verdict of a claim on several lines."""
+    tested = [verdict for verdict in verdicts if verdict in (SAME, BETTER, WEAKER, NOT)]
+    if not tested:
+        return LATER if LATER in verdicts else UNTESTED
+    if set(tested) <= {SAME, BETTER}:
+        return SAME if SAME in tested else BETTER
+    return NOT if 2 * tested.count(NOT) > len(tested) else WEAKER
 
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    """Lines that are measured together, in a process for each setting and seed.
+    """Values that are measured together, in a process for each setting and seed.
 
     Attributes
     ----------
     name : short, without spaces
-    title : heading of the table; items with the same title share it
     measure : the values of a run: ``measure(settings, seed, rows)``, and ``data`` if it is given
-    settings : by the heads of their columns; the first is compared with the paper
+    settings : by their names; the first is compared with the paper
     seeds : number of seeds
-    note : a sentence for the page
     data : the data set, or ""
     needs : data sets, if there are several or none
     """
 
     name: str
-    title: str
     measure: Callable[..., Values]
     settings: dict[str, dict[str, Any]]
-    lines: tuple[Line, ...]
-    seeds: int = 3
-    note: str = ""
+    seeds: int = 5
     data: str = ""
     needs: tuple[str, ...] = ()
 

@@ -1,45 +1,51 @@
-"""The tables, figures and statements of the papers, measured and written as a page.
+"""The tables, figures and statements of the papers, measured and written as pages.
 
-``papers/statements.py`` defines items and lines; the other modules of ``papers/`` have those of
-each paper. Every line of the page has the paper's value, ours and a verdict. Items of one section
-share a table. A value has a row per data set; a statement has one row for all data sets, with the
-range of its margins.
+``papers/lines.toml`` has what the papers state, ``papers/statements.py`` the verdicts, and the
+other modules of ``papers/`` the measurements. The record has every value of every seed, so pages
+can be written again without a run. The first page has a row for each claim, the page of a paper
+its tables and all lines.
 """
 
-from itertools import groupby
+import re
+import tomllib
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
 
+import numpy as np
 from harness.case import Case, rows
-from harness.data import absent
-from harness.pages import fill, row
+from harness.pages import fill, markdown
+from harness.plot import looks, points
 from papers import gamble, ldsm, lomtree, recall_tree
-from papers.statements import DEFAULT, SAME, Found
+from papers.statements import (
+    BETTER,
+    DEFAULT,
+    LATER,
+    MARKS,
+    NOT,
+    RULES,
+    SAME,
+    UNTESTED,
+    Found,
+    Item,
+    Line,
+    number,
+    overall,
+)
 
-TITLE = "Statements of the papers: mean over the seeds, standard error"
+TITLE = "Statements of the papers: values by seed"
 LIMIT = 7200
-PAPERS = {
-    "LdSM (AISTATS 2020)": ldsm.ITEMS,
-    "GAMBLE (SDM 2007)": gamble.ITEMS,
-    "LOMtree (NIPS 2015)": lomtree.ITEMS,
-    "Recall Tree (2016)": recall_tree.ITEMS,
+MODULES = {"ldsm": ldsm, "lomtree": lomtree, "recall-tree": recall_tree, "gamble": gamble}
+ITEMS = {item.name: item for module in MODULES.values() for item in module.ITEMS}
+PAPERS = tomllib.loads((Path(gamble.__file__).parent / "lines.toml").read_text(encoding="utf-8"))
+#: Data sets of the papers that cannot be had.
+UNAVAILABLE = {
+    *("mediamill", "amazoncat-13k", "wiki10-31k", "delicious-200k", "amazon-670k"),
+    *("isolet", "sector", "aloi", "imagenet", "odp"),
 }
-ITEMS = {item.name: item for items in PAPERS.values() for item in items}
-HEAD = """# The papers, reproduced
-
-What do the papers report and state, and what does this package measure? `make measure
-SELECT=papers` runs it and writes this page from a table
-([papers.csv](../benches/records/papers.csv)); [Experiments](experiments/index.md)
-explains the differences, the [glossary](glossary.md) the terms.
-
-- *Paper's mode* is the estimator with the settings of the paper, *default* the estimator without
-  any. The verdict is about the paper's mode.
-- Values are means over the seeds, ± one standard error. *a to b* is the range of a curve, or of a
-  statement over several data sets. A value agrees within two standard errors or 0.5 %.
-- The value of a statement is its margin: the statement holds if it is above 0, and is undecided
-  within two standard errors of 0.
-- Notes under a table explain differences whose cause is known.
-- The runs of the Recall Tree are older than its present paper's mode: they weigh examples and bound
-  the recall as Vowpal Wabbit does. [Experiments](experiments/recall-tree.md) compares both.
-"""
+NO_DATA = "The data cannot be had."
+NO_CAUSE = "No experiment has tested the cause."
 
 
 def cases(seeds=99):
@@ -56,146 +62,295 @@ def needs(case):
 
 
 def measure(case):
-    """Return the value of each line."""
-    item = ITEMS[case.task]
-    values = item.values(case.settings, case.seed, case.rows)
-    return {"rows": {name(case.program, line): {"value": line.of(values)} for line in item.lines}}
-
-
-def name(setting, line):
-    """Return the name of a line's row in the record."""
-    return f"{setting} | {line.key}"
+    """Return each value of an item."""
+    values = ITEMS[case.task].values(case.settings, case.seed, case.rows)
+    return {"rows": {f"{case.program} | {name}": {"value": v} for name, v in values.items()}}
 
 
 def summarize(runs):
-    """Return means and standard errors."""
-    found = {}
-    for line in rows(runs):
-        value = Found.of([run["rows"][line]["value"] for run in runs])
-        found[line] = {"mean": value.mean, "error": value.error}
-        if value.error is None:
-            del found[line]["error"]
-    return {"rows": found}
+    """Return the values of all seeds."""
+    values = {name: [run["rows"][name]["value"] for run in runs] for name in rows(runs)}
+    return {
+        "rows": {name: {f"seed {i}": v for i, v in enumerate(of)} for name, of in values.items()}
+    }
 
 
-def page(record):
-    """Return the text of the page."""
-    known = {(row["task"], row["program"]): row for row in record.of()}
-    parts = [HEAD]
-    for paper, items in PAPERS.items():
-        parts.append(f"## {paper}\n")
-        missing = []
-        for title, group in groupby(items, key=lambda item: item.title):
-            group = list(group)
-            measured = [item for item in group if any(task == item.name for task, _ in known)]
-            missing += [item for item in group if item not in measured]
-            if measured:
-                parts += section(title, measured, known)
-        lacks = dict.fromkeys(need for item in missing for need in item.data_sets() if absent(need))
-        if lacks:
-            parts.append(f"Not run, because the data are missing: {', '.join(lacks)}.\n")
-        for item in missing:
-            if not set(item.data_sets()) & lacks.keys():
-                parts.append(f"Not run yet: {item.name}.\n")
+class Values:
+    """The values of the record: item and setting -> a dictionary for each seed."""
+
+    def __init__(self, record):
+        self.runs, self.places = {}, {}
+        for row in record.of():
+            setting, _, name = row["program"].partition(" | ")
+            key = row["task"], setting
+            runs = self.runs.setdefault(key, [])
+            seeds = [value for column, value in row.items() if column.startswith("seed ")]
+            runs += [{} for _ in seeds[len(runs) :]]
+            for run, value in zip(runs, seeds, strict=False):
+                run[name] = value
+            self.places.setdefault(row["task"], []).append(row["at"].split("; "))
+
+    def found(self, item, setting, line):
+        return line.found(self.runs.get((item.name, setting), []))
+
+    def source(self, items):
+        """Return commits, days and numbers of seeds of some items."""
+        places = [place for item in items for place in self.places.get(item.name, [])]
+        commits = sorted({place[1].removeprefix("xmtree ") for place in places})
+        keys = ((item.name, next(iter(item.settings))) for item in items)
+        seeds = sorted({len(self.runs[key]) for key in keys if key in self.runs})
+        if not seeds:
+            return ""
+        n = (
+            "1 seed"
+            if seeds == [1]
+            else f"{' to '.join(map(str, {seeds[0]: 0, seeds[-1]: 0}))} seeds"
+        )
+        return f"{n}; commit {', '.join(commits)}; {max(place[2] for place in places)}."
+
+    def ages(self):
+        """Return a sentence about the days and commits of all runs."""
+        places = {(place[2], place[1]) for of in self.places.values() for place in of}
+        if not places:
+            return ""
+        (day, newest), *older = sorted(places, reverse=True)
+        text = f"The newest runs are of {newest}, {day}."
+        if older:
+            names = ", ".join(f"{commit} ({day})" for day, commit in older)
+            text += f" Runs of {names} are older than it; each table names its commits."
+        return text.replace("xmtree ", "")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line with our values and its verdict."""
+
+    line: Line
+    item: Item
+    ours: Found | None
+    default: Found | None
+    verdict: str
+
+    @property
+    def cause(self):
+        if self.verdict in (SAME, BETTER, LATER, ""):
+            return ""
+        missing = self.verdict == UNTESTED and self.item.data in UNAVAILABLE
+        return NO_DATA if missing else self.line.cause or NO_CAUSE
+
+
+def entries(section, values):
+    """Yield the lines of a section for all items, line by line."""
+    items = [item for item in ITEMS.values() if re.fullmatch(section["items"], item.name)]
+    shared = {key: section[key] for key in ("where", "more", "cause") if key in section}
+    for each, item in product(section["lines"], items):
+        fields = {"where": "", "value": each["what"]} | shared | each
+        only, others = fields.pop("items", ".*"), fields.pop("others", False)
+        paper = fields.get("paper")
+        if isinstance(paper, dict):
+            if item.data not in paper and not others:
+                continue
+            fields["paper"] = paper.get(item.data)
+        if not re.fullmatch(only, item.name):
+            continue
+        if isinstance(fields.get("cause"), dict):
+            fields["cause"] = fields["cause"].get(item.data, fields["cause"].get("", ""))
+        line = Line(**fields)
+        line = replace(line, row=line.row or item.data)
+        ours, default = (values.found(item, s, line) for s in (next(iter(item.settings)), DEFAULT))
+        verdict = line.verdict(ours)
+        if ours is None and item.data in UNAVAILABLE:
+            verdict = UNTESTED if line.paper is not None else ""
+        yield Entry(line, item, ours, default, verdict)
+
+
+def grid(found):
+    """Return a table in the shape of the paper's: paper | ours and a mark.
+
+    The head has the paper's value of columns in which all rows have the same.
+    """
+    columns: dict[str, set[str]] = {}
+    for entry in found:
+        columns.setdefault(entry.line.what, set()).add(entry.line.stated())
+    heads = {
+        what: "".join(of) if len(of) == 1 and len(found) > 1 else "" for what, of in columns.items()
+    }
+    cells: dict[str, dict[str, str]] = {}
+    for entry in found:
+        line = entry.line
+        equal = entry.ours and entry.ours.center == line.paper and not line.relation
+        stated = "" if heads[line.what] else line.stated()
+        shown = "|".join(filter(None, [stated, "" if equal else str(entry.ours or "")]))
+        cell = f"{shown} {MARKS.get(entry.verdict, '')}".strip()
+        cells.setdefault(line.row, {})[line.what] = cell
+        if entry.default:
+            below = cells.setdefault(f"{line.row}, default", {})
+            below[line.what] = number(entry.default.center)
+    order = sorted(cells, key=lambda name: list(cells).index(name.removesuffix(", default")))
+    return markdown(
+        ["", *(f"{what} ({head})" if head else what for what, head in heads.items())],
+        ([name, *(cells[name].get(what, "") for what in columns)] for name in order),
+    )
+
+
+def listed(found, title):
+    """Return a table with a row for each line and data set."""
+    body, above = [], None
+    for entry in found:
+        line = entry.line
+        what = line.what if line.where in title else f"{line.where}: {line.what}"
+        default = number(entry.default.center) if entry.default else ""
+        cells = line.stated(), str(entry.ours or ""), default
+        body.append(("" if what == above else what, line.row, *cells, entry.verdict))
+        above = what
+    return markdown(("statement", "data", "paper", "ours", DEFAULT, "verdict"), body)
+
+
+def causes(found):
+    """Return the causes of differences with the lines that they explain."""
+    grouped: dict[str, list[Entry]] = {}
+    for entry in found:
+        if entry.cause and entry.cause != NO_DATA:
+            grouped.setdefault(entry.cause, []).append(entry)
+    return grouped
+
+
+def names(found):
+    return ", ".join(dict.fromkeys(entry.line.row for entry in found if entry.line.row))
+
+
+def paper_page(paper, values):
+    """Return the page of a paper."""
+    about = PAPERS[paper]
+    marks = ", ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items())
+    parts = [f"# {about['title']}\n", f"{fill(about['about'].strip())}\n"]
+    links = "[The first page](../reproduction.md) defines the verdicts and lists what was not run"
+    parts.append(f"{fill(f'{links}. Marks: {marks}.')}\n")
+    parts.append(f"![{about['title']}: curves](../figures/papers-{paper}.svg)\n")
+    for section in about["section"]:
+        found = list(entries(section, values))
+        parts += [f"## {section['title']}\n"]
+        parts += [grid(found) if section.get("grid") else listed(found, section["title"])]
+        for cause, of in causes(found).items():
+            where = names(of) if names(of) != names(found) else ""
+            parts.append(bullet(f"{where}: {cause}" if where else cause).strip())
+        source = values.source(dict.fromkeys(entry.item for entry in found))
+        parts += ["", source, ""] if causes(found) else [source, ""]
     return "\n".join(parts)
 
 
-def section(title, items, known):
-    """Yield the lines of a section: notes, table and causes of differences."""
-    yield f"### {title}\n"
-    yield from (f"{fill(note)}\n" for note in dict.fromkeys(item.note for item in items) if note)
-    yield row("statement", "paper", next(iter(items[0].settings)), DEFAULT, "verdict")
-    yield "|" + "---|" * 5
-    lines, used = {}, []
-    for item in items:
-        for line in item.lines:
-            first, *_ = item.settings
-            pair = [known.get((item.name, name(setting, line))) for setting in (first, DEFAULT)]
-            if pair[0]:
-                used += filter(None, pair)
-                entry = line.data or item.data, line, *map(found, pair)
-                lines.setdefault((line.where, line.what), []).append(entry)
-    causes: dict[str, dict[str, None]] = {}
-    for (where, what), entries in lines.items():
-        yield from statement(f"{where}: {what}", entries)
-        for data_set, line, ours, _ in entries:
-            if line.cause and line.verdict(ours) not in SAME:
-                causes.setdefault(line.cause, {})[data_set] = None
-    yield ""
-    for cause, names in causes.items():
-        where = f"{', '.join(names)}: " if len(names) < len(items) else ""
-        yield fill(f"- {where}{cause}", indent="  ")
-    if causes:
-        yield ""
-    seeds = sorted({row["runs"] for row in used})
-    places = [row["at"].split("; ") for row in used]
-    sources = " and ".join(sorted({place[1].removeprefix("xmtree ") for place in places}))
-    n_seeds = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    yield f"Seeds: {n_seeds}; {sources}, {max(place[2] for place in places)}.\n"
+def pictures(record):
+    """Yield a picture for each paper, with the means of its curves."""
+    values = Values(record)
+    for paper, about in PAPERS.items():
+        groups: dict[str, dict[str, tuple]] = {}
+        for panel in about["panels"]:
+            drawn = {"paper": panel["paper"]} if "paper" in panel else {}
+            for label, (item, setting, name) in panel["curves"].items():
+                curves = [run[name] for run in values.runs.get((item, setting), []) if name in run]
+                if curves:
+                    drawn[label] = panel["x"], np.mean(curves, axis=0)
+            groups[panel["title"]] = drawn
+        labels = dict.fromkeys(label for drawn in groups.values() for label in drawn)
+        figure = points(groups, looks([[label] for label in labels]), "", "")
+        yield f"papers-{paper}", f"{about['title']}: curves of its figures, measured here", figure
 
 
-def found(row):
-    return Found(row["mean"], row.get("error")) if row else None
+def pages(record):
+    """Yield paths and texts of the pages."""
+    values = Values(record)
+    found = {
+        paper: [
+            (section, entry) for section in about["section"] for entry in entries(section, values)
+        ]
+        for paper, about in PAPERS.items()
+    }
+    yield "docs/reproduction.md", first_page(found, values.ages())
+    for paper in PAPERS:
+        yield f"docs/reproduction/{paper}.md", paper_page(paper, values)
 
 
-def statement(text, entries):
-    """Yield the rows of a line, one per data set or one for all."""
-    if len(entries) > 1 and entries[0][1].ranged:
-        cells = (spread([entry[i] for entry in entries]) for i in (2, 3))
-        values = dict.fromkeys(paper(line.paper) for _, line, *_ in entries)
-        yield row(text, ", ".join(values), *cells, verdicts(entries))
-        return
-    above = None
-    for data_set, line, ours, default in entries:
-        cells = shown(ours), shown(default, error=False), line.verdict(ours)
-        if above is None:
-            yield row(f"{text}, {data_set}" if data_set else text, paper(line.paper), *cells)
-        else:
-            same = isinstance(line.paper, str) and line.paper == above
-            yield row(data_set, "" if same else paper(line.paper), *cells)
-        above = line.paper
+HEAD = """# The papers, reproduced
+
+Which figures and statements of the four papers does this package reproduce? `make measure
+SELECT=papers` measures them and writes these pages from [all single
+values](../benches/records/papers.csv). *Ours* is the estimator with the settings of the paper,
+*default* without any. [Theory](theory.md) has the verdicts on lemmas and theorems.
+
+"""
 
 
-def verdicts(entries):
-    """Return the verdicts of a statement on several data sets."""
-    sets: dict[str, list[str]] = {}
-    for data_set, line, ours, _ in entries:
-        sets.setdefault(line.verdict(ours).removesuffix(" (one seed)"), []).append(data_set)
-    if len(sets) == 1:
-        return next(iter(sets))
-    most = max(sets, key=lambda text: len(sets[text]))
-    parts = {text: f"{text}: {', '.join(names)}" for text, names in sets.items()}
-    if 2 * len(sets[most]) > len(entries):
-        del parts[most]
-        parts = {most: f"{most} on {len(sets[most])} of {len(entries)}"} | parts
-    return "; ".join(parts.values())
+def first_page(found, ages):
+    """Return the page with a row for each claim."""
+    lines, claims, counts = [], Counter(), {}
+    for paper, about in PAPERS.items():
+        lines.append(f"### [{about['title']}](reproduction/{paper}.md)\n")
+        body = []
+        for key, text, stated in about["claims"]:
+            cells, verdict = claim(paper, key, found[paper])
+            claims[verdict] += 1
+            body.append((text, stated, *cells))
+        lines.append(markdown(("claim", "stated", "found", "verdict", "reason"), body))
+        counts[short(about)] = Counter(entry.verdict for _, entry in found[paper])
+        for verdict, untested in about["untested"].items():
+            counts[short(about)][verdict] += len(untested)
+    counts |= {"all lines": sum(counts.values(), Counter()), "claims": claims}
+    body = ([name, *(str(of[verdict]) for verdict in MARKS)] for name, of in counts.items())
+    parts = [HEAD, f"{fill(ages)}\n\n", markdown(("", *MARKS), body), "\n## Verdicts\n\n", RULES]
+    parts += ["\n## What the papers claim\n\n", "\n".join(lines)]
+    parts.append("\n## What could not be reproduced, and why\n\n")
+    for paper, about in PAPERS.items():
+        missed = [entry for _, entry in found[paper] if entry.verdict == NOT]
+        for cause, of in causes(missed).items():
+            where = ", ".join(dict.fromkeys(entry.line.where for entry in of))
+            what = f" ({names(of)})" if names(of) else ""
+            parts.append(bullet(f"{short(about)}, {where}{what}: {first_sentence(cause)}"))
+    tree = "\n".join(f"reproduction/{paper}" for paper in PAPERS)
+    for verdict, title in ((UNTESTED, "What could not be run"), (LATER, "Not run yet")):
+        parts.append(f"\n## {title}\n\n")
+        for about in PAPERS.values():
+            for where, what, reason, _ in about["untested"].get(verdict, ()):
+                parts.append(bullet(f"{short(about)}, {where}: {what}. {reason}"))
+    return "".join(parts) + f"\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
 
 
-def paper(value):
-    return value if isinstance(value, str) else f"{value:g}"
+def bullet(text):
+    return fill(f"- {text}", indent="  ") + "\n"
 
 
-def shown(value, error=True):
-    """Return a mean with its standard error, or the range of a curve."""
-    if value is None:
-        return ""
-    if isinstance(value.mean, list):
-        return spread([value])
-    text = number(value.mean)
-    return text if value.error is None or not error else f"{text} ±{number(value.error)}"
+def short(about):
+    return about["title"].partition(" (")[0]
 
 
-def spread(cells):
-    """Return the range of several means and curves."""
-    means = [cell.mean for cell in cells if cell is not None]
-    flat = [each for mean in means for each in (mean if isinstance(mean, list) else [mean])]
-    if not flat:
-        return ""
-    least, most = number(min(flat)), number(max(flat))
+def claim(paper, key, found):
+    """Return the cells of a claim: found, verdict and reason, and its verdict."""
+    mine = [(section, entry) for section, entry in found if entry.line.claim == key]
+    if not mine:
+        verdict, reason = next(
+            (verdict, each[2])
+            for verdict, body in PAPERS[paper]["untested"].items()
+            for each in body
+            if each[3] == key
+        )
+        return ("", verdict, reason), verdict
+    kinds: dict[str, list[float]] = {}
+    for _, entry in mine:
+        if entry.ours:
+            kinds.setdefault(entry.line.what, []).append(entry.ours.center)
+    verdict = overall([entry.verdict for _, entry in mine])
+    worst = sorted((entry for _, entry in mine if entry.cause), key=lambda e: e.verdict != NOT)
+    reason = worst[0].cause if worst else ""
+    title = re.sub(r"[^\w\- ]", "", mine[0][0]["title"].lower()).replace(" ", "-")
+    link = f"[{verdict}](reproduction/{paper}.md#{title})"
+    ranges = "; ".join(dict.fromkeys(map(spread, kinds.values())))
+    return (ranges, link, first_sentence(reason)), verdict
+
+
+def first_sentence(text):
+    return re.split(r"(?<=\.) ", text)[0]
+
+
+def spread(values):
+    """Return the range of some values."""
+    least, most = number(min(values)), number(max(values))
     return least if least == most else f"{least} to {most}"
-
-
-def number(value):
-    """Return a number with three digits, or as an integer."""
-    size = abs(value)
-    return f"{value:,.0f}" if size >= 100 else f"{value:.1f}" if size >= 20 else f"{value:.2f}"
