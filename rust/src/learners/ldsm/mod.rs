@@ -44,6 +44,7 @@ mod objective;
 mod params;
 mod predict;
 mod regressors;
+mod top_splits;
 mod train;
 mod train_node;
 mod tree;

@@ -1,8 +1,11 @@
 //! The model: its training, predictions, reports and files.
 
+use std::sync::OnceLock;
+
 use super::centroids::Centroids;
 use super::params::Params;
 use super::predict::{PredictionMemory, Predictor, MAX_BLOCK_ROWS};
+use super::top_splits::TopSplits;
 use super::train::TrainingSet;
 use super::tree::Tree;
 use crate::control::Control;
@@ -31,6 +34,8 @@ pub struct Ldsm {
     pub(super) scorers: Option<OneAgainstSome>,
     /// Buffers for predictions of few rows; each fit starts with none.
     pub(super) memories: Pool<PredictionMemory>,
+    /// Weights for predictions of single rows; each fit starts with none.
+    pub(super) top_splits: OnceLock<TopSplits>,
 }
 
 /// Buffers are kept after predictions of rows with up to this many values, so that they stay small.
@@ -81,6 +86,7 @@ impl Classifier for Ldsm {
         self.trees.extend(trees);
         self.preparation = Some(training.preparation);
         self.memories = Pool::default();
+        self.top_splits = OnceLock::new();
         // A warm start may continue a file that holds NaN.
         debug_assert!(
             options.warm_start || self.to_bundle().array_with(f64::is_nan).is_none(),
@@ -263,6 +269,7 @@ impl Learner for Ldsm {
             centroids: None,
             scorers: None,
             memories: Pool::default(),
+            top_splits: OnceLock::new(),
         })
     }
 
@@ -350,6 +357,7 @@ impl Ldsm {
             new_predictor: move || Predictor {
                 preparation,
                 trees: &self.trees,
+                top_splits: &self.top_splits,
                 centroids: self.centroids.as_ref(),
                 scorers: self.scorers.as_ref(),
                 beta: self.params.beta as f32,

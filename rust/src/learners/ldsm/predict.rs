@@ -1,12 +1,15 @@
 //! Prediction of a block of rows.
 //!
 //! The block goes through one tree after the other, node by node, so that the rows at a node share
-//! its weights. Then the histograms of the leaves that a row has reached are added up, tree after
-//! tree, and re-ranking and scorers change these sums.
+//! its weights. A single row is multiplied with the first splits of all trees before. Then the
+//! histograms of the leaves that a row has reached are added up, tree after tree, and re-ranking
+//! and scorers change these sums.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use super::centroids::{Centroids, RerankedRow};
+use super::top_splits::TopSplits;
 use super::tree::{directions, margins, Node, Tree};
 use crate::control::Control;
 use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
@@ -35,14 +38,16 @@ pub struct Traversal {
 }
 
 impl Traversal {
-    /// Sends the rows `which` of `rows` through a tree. Calls `on_leaf` with the number of each leaf
-    /// and the rows that reach it. The order of a row's leaves does not depend on the other rows.
+    /// Sends the rows `which` of `rows` through a tree. Calls `on_leaf` with the number of each
+    /// leaf and the rows that reach it. The order of a row's leaves does not depend on the other
+    /// rows. If there is one row, `products` may have its products with the first splits.
     pub fn run(
         &mut self,
         tree: &Tree,
         rows: &RaggedRows,
         which: impl Iterator<Item = u32>,
         width: usize,
+        products: &[f32],
         on_leaf: impl FnMut(&[u32], u32),
     ) {
         self.nodes.clear();
@@ -51,7 +56,10 @@ impl Traversal {
         if !self.waiting.is_empty() {
             self.nodes.push((Tree::ROOT, 0));
         }
-        with_arity!(tree.arity, M => self.visit_nodes::<M>(tree, rows, width, on_leaf));
+        with_arity!(tree.arity, M => {
+            let (products, _) = products.as_chunks();
+            self.visit_nodes::<M>(tree, rows, width, products, on_leaf);
+        });
     }
 
     fn visit_nodes<const M: usize>(
@@ -59,6 +67,7 @@ impl Traversal {
         tree: &Tree,
         rows: &RaggedRows,
         width: usize,
+        products: &[[f32; M]],
         mut on_leaf: impl FnMut(&[u32], u32),
     ) {
         while let Some((node, from)) = self.nodes.pop() {
@@ -72,7 +81,14 @@ impl Traversal {
                     continue;
                 }
             };
-            self.route::<M>(tree, split as usize, rows, width);
+            self.directions.clear();
+            if let Some(products) = products.get(split as usize) {
+                let bias = tree.biases.as_chunks::<M>().0[split as usize];
+                let margins: [f32; M] = std::array::from_fn(|j| products[j] + bias[j]);
+                self.directions.push(directions(&margins));
+            } else {
+                self.route::<M>(tree, split as usize, rows, width);
+            }
             let first = tree.first_child(split);
             for j in (0..M as u32).rev() {
                 let from = self.waiting.len();
@@ -86,7 +102,8 @@ impl Traversal {
         }
     }
 
-    /// Finds the children of `split` that the rows of the current node go to.
+    /// Finds the children of `split` that the rows of the current node go to, and appends them to
+    /// the directions.
     fn route<const M: usize>(
         &mut self,
         tree: &Tree,
@@ -100,7 +117,6 @@ impl Traversal {
         // to the bit.
         let n_values = self.rows.len() * rows.n_values() / rows.len();
         let is_few = n_values * (n_columns.max(1).ilog2() as usize + 1) < 2 * n_columns;
-        self.directions.clear();
         let rows = self.rows.iter().map(|&row| rows.row(row as usize));
         if is_few {
             let weights = tree.routers.lookup::<M>(split);
@@ -140,6 +156,8 @@ struct LeafHit {
 pub struct LeafHits {
     by_row: Vec<Vec<LeafHit>>,
     traversal: Traversal,
+    /// The only row's products with [`TopSplits`], tree after tree; else empty.
+    products: Vec<f32>,
 }
 
 impl LeafHits {
@@ -161,10 +179,13 @@ impl LeafHits {
             self.by_row.resize_with(which.len(), new);
         }
         let start = which.start;
+        let n_products = self.products.len() / trees.len().max(1);
         for (number, tree) in trees.iter().enumerate() {
             control.check()?;
             let which = which.clone().filter(|&row| takes(number, row));
-            self.traversal.run(tree, rows, which, width, |rows, leaf| {
+            let products = &self.products[number * n_products..][..n_products];
+            let traversal = &mut self.traversal;
+            traversal.run(tree, rows, which, width, products, |rows, leaf| {
                 let hit = LeafHit {
                     tree: number as u32,
                     leaf,
@@ -238,6 +259,8 @@ impl PredictionMemory {
 pub struct Predictor<'a> {
     pub preparation: &'a Preparation,
     pub trees: &'a [Tree],
+    /// Filled when a row is first predicted alone.
+    pub top_splits: &'a OnceLock<TopSplits>,
     pub centroids: Option<&'a Centroids>,
     pub scorers: Option<&'a OneAgainstSome>,
     /// Weight of the trees' score in the re-ranking.
@@ -266,6 +289,12 @@ impl Predictor<'_> {
             block.push(buffer.columns.iter().copied(), &buffer.values);
         }
         let (which, width) = (0..block.len() as u32, self.preparation.width());
+        hits.products.clear();
+        if block.len() == 1 {
+            let new = || TopSplits::new(self.trees, width);
+            let top_splits = self.top_splits.get_or_init(new);
+            top_splits.multiply(block.row(0), &mut hits.products);
+        }
         hits.find(self.trees, block, which, width, |_, _| true, control)
     }
 

@@ -10,6 +10,7 @@ pub(in crate::learners) mod prediction;
 mod regressors;
 mod scorers;
 mod slim;
+mod top_splits;
 mod trees;
 
 use std::collections::BTreeSet;

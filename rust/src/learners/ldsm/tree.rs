@@ -65,6 +65,11 @@ impl Tree {
         self.links.len()
     }
 
+    /// Returns the number of splits.
+    pub fn n_splits(&self) -> usize {
+        self.len() / self.arity as usize
+    }
+
     #[inline]
     pub fn node(&self, id: NodeId) -> Node {
         let link = self.links[id.at()];

@@ -183,7 +183,7 @@ proptest! {
         let (mut together, mut alone) = (vec![Vec::new(); unseen.len()], Vec::new());
         let (mut traversal, mut block) = (Traversal::default(), RaggedRows::default());
         rows.iter().for_each(|row| block.push(row.columns.iter().copied(), &row.values));
-        traversal.run(&tree, &block, 0..unseen.len() as u32, WIDTH + 1, |rows, leaf| {
+        traversal.run(&tree, &block, 0..unseen.len() as u32, WIDTH + 1, &[], |rows, leaf| {
             rows.iter().for_each(|&row| together[row as usize].push(Node::Leaf(leaf)));
         });
         for (i, row) in rows.iter().enumerate() {
@@ -191,7 +191,7 @@ proptest! {
             block.push(row.columns.iter().copied(), &row.values);
             prop_assert_eq!(block.row(0), (&row.columns[..], &row.values[..]));
             alone.clear();
-            traversal.run(&tree, &block, 0..1, WIDTH + 1, |_, leaf| alone.push(Node::Leaf(leaf)));
+            traversal.run(&tree, &block, 0..1, WIDTH + 1, &[], |_, leaf| alone.push(Node::Leaf(leaf)));
             let reached = leaves_of(&tree, row, WIDTH + 1).into_iter().map(|id| tree.node(id));
             prop_assert_eq!(&alone, &reached.collect::<Vec<_>>());
             prop_assert_eq!(&alone, &together[i]);
