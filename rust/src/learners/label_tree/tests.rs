@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::learner::router_above;
 use super::*;
 use crate::control::Control;
 use crate::data::{Batch, Indices, LabelSets, Labels, Preparation, Rows, Scaling, Targets, Values};
@@ -218,6 +219,44 @@ fn only_rate_and_decay_depend_on_the_scale_of_weights() {
                 assert_eq!(learned(scale), plain, "{optimizer:?}");
             }
         }
+    }
+}
+
+/// A router of the filter tree learns the examples that the routers below it sent towards their
+/// label, and one of a random tree all examples of its labels.
+#[test]
+fn a_filter_passes_on_the_examples_that_a_router_won() {
+    let values: Vec<f32> = (0..4 * 300).map(|i| (i * 37 % 23) as f32 - 11.0).collect();
+    let labels: Vec<u32> = (0..300).map(|i| i * i % K as u32).collect();
+    for policy in [Policy::Filter, Policy::Random] {
+        let mut model = Model::create(params(policy), K, false).unwrap();
+        let (all, control) = (batch(&values, &labels), Control::new(0));
+        model.partial_fit(&all, 1, &control).unwrap();
+        let tree = &model.members()[0].learner;
+        let sent = tree.records.iter().map(|record| match policy {
+            Policy::Filter => record.won,
+            Policy::Random => record.trained,
+        });
+        let routers = tree.layout.node_of.iter().zip(sent);
+        let examples = tree.examples.iter().copied();
+        let leaves = tree.layout.leaf_of.iter().zip(examples);
+        let mut expected = vec![0.0; tree.records.len()];
+        for (&node, sent) in routers.chain(leaves) {
+            if let Some((router, _)) = router_above(node) {
+                expected[router as usize] += sent;
+            }
+        }
+        let trained: Vec<f64> = tree.records.iter().map(|record| record.trained).collect();
+        assert_eq!(trained, expected);
+        let won: f64 = tree.records.iter().map(|record| record.won).sum();
+        assert!(won > 0.0 && won < trained.iter().sum());
+        // The first step of each router sends its example towards the label.
+        let mut first = Model::create(params(policy), K, false).unwrap();
+        let one = batch(&values[..WIDTH], &labels[..1]);
+        first.partial_fit(&one, 1, &control).unwrap();
+        let records = &first.members()[0].learner.records;
+        assert!(records.iter().all(|record| record.won == record.trained));
+        assert!(records.iter().filter(|record| record.won > 0.0).count() > 2);
     }
 }
 

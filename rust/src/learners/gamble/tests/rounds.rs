@@ -1,13 +1,18 @@
 //! Tests of rounds: when they stop, the weights of rows and trees, and the reports.
 
+use std::slice::from_ref;
+
 use rand::RngExt;
 
 use super::super::boost::{boost, reweight};
+use super::super::frozen::FrozenTrees;
 use super::super::grow::{Grower, TrainingSet};
-use super::super::sampling::{generator, Weights};
+use super::super::predict::slope;
+use super::super::sampling::{generator, RowSampler, Weights};
 use super::super::tree::{push_votes, response, samme_vote, Leaves};
 use super::traversal::{self, leaf_of};
 use super::*;
+use crate::metrics::{softmax_slope, Outcome};
 
 /// Returns noisy rows, some of which are equal.
 fn noisy(n: usize, n_classes: usize) -> Table {
@@ -317,4 +322,83 @@ fn uneven_splits_do_not_exceed_the_largest_depth() {
     let depths: Vec<u32> = model.reports()[0].get("depth").unwrap();
     assert!(depths.len() > 1000);
     assert!(depths.iter().all(|&depth| depth <= 512));
+}
+
+/// The slope lies between the slopes of the scores of all trees and of the trees that were grown
+/// without the row.
+#[test]
+fn the_slope_is_fitted_to_rows_with_and_without_their_trees() {
+    let mut table = traversal::table(300, false);
+    for (row, weight) in table.weights.iter_mut().enumerate() {
+        *weight = [0.5, 1.0, 2.0][row % 3];
+    }
+    let params = Params {
+        n_estimators: 7,
+        max_leaves: 60,
+        subsample: 0.7,
+        ..paper()
+    };
+    let trees = table.learn(params.clone(), 1).trees;
+    let votes = trees
+        .iter()
+        .map(|tree| traversal::scores(from_ref(tree), &table));
+    let votes: Vec<Vec<f64>> = votes.collect();
+    let k = table.n_classes;
+    let sampler = RowSampler::new(&table.labels, k, params.subsample, params.trim);
+    let samples: Vec<Vec<bool>> = (0..trees.len() as u64)
+        .map(|round| sampler.random_rows(params.seed, round).take(300).collect())
+        .collect();
+    let outcome = |row: usize, which: &[usize]| {
+        let sum = |class| which.iter().map(|&tree| votes[tree][row * k + class]).sum();
+        let share = which.len() as f64 / trees.len() as f64;
+        let scaled = |sum: f64| (sum / share / (k as f64 - 1.0)) as f32;
+        let scores: Vec<f32> = (0..k).map(sum).map(scaled).collect();
+        let highest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let best = scores.iter().position(|&score| score == highest);
+        Outcome {
+            is_right: best == Some(table.labels[row] as usize),
+            row: scores,
+            weight: table.weights[row].into(),
+        }
+    };
+    let all: Vec<usize> = (0..trees.len()).collect();
+    let outcomes = (0..300).filter_map(|row| {
+        let others = all.iter().copied().filter(|&tree| !samples[tree][row]);
+        let others: Vec<usize> = others.collect();
+        (!others.is_empty()).then(|| (outcome(row, &all), outcome(row, &others)))
+    });
+    let (own, left_out): (Vec<_>, Vec<_>) = outcomes.unzip();
+    assert!(own.len() < 300);
+    let wrong = |outcomes: &[Outcome<Vec<f32>>]| -> f64 {
+        let wrong = outcomes.iter().filter(|outcome| !outcome.is_right);
+        wrong.map(|outcome| outcome.weight).sum()
+    };
+    let overfitting = 1.0 - 3.0 * wrong(&own) / wrong(&left_out);
+    assert!(overfitting > 0.1 && overfitting < 0.9, "{overfitting}");
+    let [own, left_out] = [&own, &left_out].map(|rows| softmax_slope(rows).unwrap());
+    assert!(own > 1.1 * left_out);
+    let expected = left_out.powf(overfitting) * own.powf(1.0 - overfitting);
+    let (batch, which) = (table.batch(), table.all_rows());
+    let learned = LabeledRows {
+        batch: &batch,
+        which: &which,
+    };
+    let found = slope(&params, &FrozenTrees::new(&trees), &learned, k).unwrap();
+    assert!((found / expected - 1.0).abs() < 1e-4, "{found}, {expected}");
+}
+
+#[test]
+fn only_a_new_fit_may_change_the_number_of_columns() {
+    let wide = traversal::table(40, false);
+    let narrow = Table::from_column(&wide.values[..40], &wide.labels, wide.n_classes);
+    let (plain, control) = (FitOptions::threads(1), Control::new(0));
+    let warm = FitOptions {
+        warm_start: true,
+        ..plain
+    };
+    let mut model = wide.learn(paper(), 1);
+    assert!(model.fit(&narrow.batch(), warm, &control).is_err());
+    let validated = model.fit_validated(&wide.batch(), &narrow.batch(), plain, &control);
+    assert!(validated.is_err());
+    assert!(model.fit(&narrow.batch(), plain, &control).is_ok());
 }

@@ -1,9 +1,10 @@
 //! Tests of prediction, which follows eight paths side by side, against one path after the other.
 
 use super::super::frozen::FrozenTrees;
-use super::super::predict::Predictor;
+use super::super::predict::{best_class, Predictor};
 use super::super::tree::Tree;
 use super::*;
+use crate::model::Task;
 
 /// Returns the number of the leaf that a row reaches.
 pub(super) fn leaf_of(tree: &Tree, row: &[f32]) -> usize {
@@ -44,7 +45,7 @@ pub(super) fn table(n_rows: usize, missing: bool) -> Table {
 }
 
 /// Returns the scores of the rows of `table` by `trees`, one path and one vote after the other.
-fn scores(trees: &[Tree], table: &Table) -> Vec<f64> {
+pub(super) fn scores(trees: &[Tree], table: &Table) -> Vec<f64> {
     let row_scores = |row: &[f32]| {
         let (mut scores, mut common) = (vec![0.0; table.n_classes], 0.0);
         for tree in trees {
@@ -147,4 +148,32 @@ fn features_with_large_numbers_are_read() {
             assert_eq!(predictor.scores, expected[..n_rows * table.n_classes]);
         }
     }
+}
+
+#[test]
+fn each_tree_has_its_leaf_and_the_best_class_so_far() {
+    assert_eq!(best_class([1.0, 3.0, 3.0, 2.0].into_iter()), 1);
+    let table = table(100, true);
+    let model = table.learn(paper(), 1);
+    let (rows, control, n_trees) = (table.rows(), Control::new(0), model.trees.len());
+    let query = Query::new(&rows, 1, &control);
+    let staged = model.staged_predict(&query).unwrap();
+    let leaves = model.leaves(&query).unwrap();
+    for (at, tree) in model.trees.iter().enumerate() {
+        let sums = scores(&model.trees[..=at], &table);
+        for (row, sums) in sums.chunks(table.n_classes).enumerate() {
+            let best = best_class(sums.iter().map(|&sum| sum as f32));
+            assert_eq!(staged[row * n_trees + at], best as i32);
+            let reached = leaves[row][at];
+            let leaf = leaf_of(tree, &table.values[row * 4..][..4]);
+            assert_eq!(reached.tree as usize, at);
+            assert_eq!(tree.nodes[reached.node as usize].feature as usize, leaf);
+        }
+    }
+    let predict = Task::Predict {
+        k: 1,
+        options: &OPTIONS,
+    };
+    assert!(model.effort(&rows, predict) < 1 << 20);
+    assert_eq!(model.effort(&rows, Task::Fit), usize::MAX);
 }
