@@ -6,6 +6,7 @@
 mod arrays;
 mod batch;
 mod examples;
+mod local_ids;
 mod packed;
 mod preparation;
 mod ragged;
@@ -16,6 +17,7 @@ pub use arrays::{Indices, Values};
 pub use batch::{Batch, LabelSets, Labels, Targets};
 pub(crate) use batch::{MeanWeight, MAX_EXAMPLE_COUNT};
 pub use examples::Examples;
+pub use local_ids::LocalIds;
 pub use packed::{PackedList, PackedLists, Precision};
 pub use preparation::{Preparation, Scaling, LARGEST_VALUE};
 pub use ragged::{Ragged, RaggedRows, SpreadRow};

@@ -2,9 +2,7 @@
 
 use super::columns::Coding;
 use super::sampling::MIN_SHARE;
-
-/// Marks a class without a local number.
-const ABSENT: u32 = u32::MAX;
+use crate::data::LocalIds;
 
 /// Least weight of the heaviest row of a node, as a share of the greatest weight of all, at which
 /// [`MIN_SHARE`] is lost in the rounding of a sum.
@@ -28,8 +26,8 @@ pub struct Node {
     pub rows: Vec<u32>,
     /// Class and weight of each row.
     pub items: Vec<Item>,
-    /// Classes present, in the order of their first rows.
-    present: Vec<u32>,
+    /// Local numbers of the classes present, in the order of their first rows.
+    classes: LocalIds,
     /// Weight of each class present: W_k.
     pub totals: Vec<f64>,
     /// Weight of all rows: W.
@@ -41,15 +39,13 @@ pub struct Node {
     pub unit: f64,
     /// Smallest number of rows of a leaf.
     pub min_rows: usize,
-    /// Local number of every class; [`ABSENT`] between reads.
-    numbers: Vec<u32>,
 }
 
 impl Node {
     pub fn new(n_classes: usize, min_rows: usize) -> Self {
         Self {
             min_rows,
-            numbers: vec![ABSENT; n_classes],
+            classes: LocalIds::new(n_classes),
             ..Self::default()
         }
     }
@@ -60,7 +56,7 @@ impl Node {
         self.rows.clear();
         self.rows.extend_from_slice(rows);
         self.items.clear();
-        self.present.clear();
+        self.classes.clear();
         self.totals.clear();
         self.unit = 1.0;
         let weight = |&row: &u32| weights[row as usize];
@@ -68,20 +64,13 @@ impl Node {
             self.unit = rows.iter().map(weight).fold(0.0, f64::max);
         }
         for row in rows {
-            let class = labels[*row as usize];
+            let class = self.classes.insert(labels[*row as usize]);
             let weight = (weight(row) / self.unit).max(MIN_SHARE) as f32;
-            let number = &mut self.numbers[class as usize];
-            if *number == ABSENT {
-                *number = self.present.len() as u32;
-                self.present.push(class);
+            if class as usize == self.totals.len() {
                 self.totals.push(0.0);
             }
-            let class = *number;
             self.items.push(Item { class, weight });
             self.totals[class as usize] += f64::from(weight);
-        }
-        for &class in &self.present {
-            self.numbers[class as usize] = ABSENT;
         }
         self.weight = self.totals.iter().sum();
         self.square = self.totals.iter().map(|total| total * total).sum();
@@ -94,7 +83,7 @@ impl Node {
     /// Returns the classes present, in rising order, with their weights.
     pub fn by_class(&self) -> Vec<(u32, f64)> {
         let weights = self.totals.iter().copied();
-        let mut by_class: Vec<_> = self.present.iter().copied().zip(weights).collect();
+        let mut by_class: Vec<_> = self.classes.keys().iter().copied().zip(weights).collect();
         by_class.sort_unstable_by_key(|&(class, _)| class);
         by_class
     }

@@ -12,7 +12,7 @@ use super::params::Params;
 use super::regressors::{kept_features, DenseRegressors, NagRegressors, NodeLoss, Regressors};
 use super::tree::{directions, margins};
 use crate::control::Control;
-use crate::data::{Examples, PackedList};
+use crate::data::{Examples, LocalIds, PackedList};
 use crate::error::Result;
 use crate::simd::dispatched;
 use crate::threads::Pool;
@@ -70,34 +70,26 @@ impl NodeExamples {
 /// an epoch reads two flat arrays from end to end.
 #[derive(Debug, Default)]
 pub struct NodeData {
-    /// The column of each local feature.
-    pub columns: Vec<u32>,
-    /// The label of each local label.
-    pub labels: Vec<u32>,
+    /// The local features.
+    pub columns: LocalIds,
+    /// The local labels.
+    pub labels: LocalIds,
     pub examples: Examples,
-    /// The local number of each column or label; [`NONE`] between uses.
-    local_ids: Vec<u32>,
 }
-
-/// Stands for the local number of ids that have none yet.
-const NONE: u32 = u32::MAX;
 
 impl NodeData {
     /// Replaces the examples by copies of `ids`. The memory is used again, because allocating it for
     /// each of thousands of nodes costs a tenth of the training.
     pub fn read(&mut self, examples: &Examples, ids: &[u32]) {
-        let n_ids = examples.width.max(examples.n_labels);
-        if self.local_ids.len() < n_ids {
-            self.local_ids = vec![NONE; n_ids];
-        }
         let Self {
             columns,
             labels,
             examples: own,
-            local_ids,
         } = self;
         columns.clear();
+        columns.widen(examples.width);
         labels.clear();
+        labels.widen(examples.n_labels);
         own.rows.clear();
         own.labels.clear();
         let (all_rows, all_labels) = (&examples.rows, &examples.labels);
@@ -107,16 +99,11 @@ impl NodeData {
         own.labels.reserve(ids.len(), n_labels.sum());
         for &id in ids {
             let (row, values) = examples.row(id);
-            let features = row.iter().map(|&id| local_id(id, local_ids, columns));
+            let features = row.iter().map(|&column| columns.insert(column));
             own.rows.push(features, values);
-        }
-        forget(columns, local_ids);
-        for &id in ids {
             let row = examples.labels(id).iter();
-            own.labels
-                .push(row.map(|&id| local_id(id, local_ids, labels)));
+            own.labels.push(row.map(|&label| labels.insert(label)));
         }
-        forget(labels, local_ids);
         own.weights.clear();
         own.weights
             .extend(ids.iter().map(|&id| examples.weight(id)));
@@ -126,8 +113,8 @@ impl NodeData {
 
     /// Returns the local feature that is the constant, the last of `width` columns.
     fn constant(&self, width: usize) -> Option<usize> {
-        let constant = width as u32 - 1;
-        self.columns.iter().position(|&column| column == constant)
+        let constant = self.columns.get(width as u32 - 1);
+        constant.map(|feature| feature as usize)
     }
 
     /// Sends the examples, which are `ids` of the training set, to children by the `weights` of each
@@ -159,29 +146,11 @@ impl NodeData {
             }
         }
         for (j, child) in children.iter_mut().enumerate() {
-            let labels = self.labels.iter().zip(&counts);
+            let labels = self.labels.keys().iter().zip(&counts);
             let labels = labels.map(|(&label, counts)| (label, counts[j]));
             child.labels = labels.filter(|&(_, count)| count > 0.0).collect();
         }
         children.into()
-    }
-}
-
-/// Returns the local number of `id`, which is the next one if it has none.
-#[inline]
-fn local_id(id: u32, local_ids: &mut [u32], known: &mut Vec<u32>) -> u32 {
-    let local = &mut local_ids[id as usize];
-    if *local == NONE {
-        *local = known.len() as u32;
-        known.push(id);
-    }
-    *local
-}
-
-/// Removes the local numbers of the `known` ids.
-fn forget(known: &[u32], local_ids: &mut [u32]) {
-    for &id in known {
-        local_ids[id as usize] = NONE;
     }
 }
 
@@ -261,7 +230,7 @@ impl TrainingContext<'_> {
         let params = self.params;
         let small = 1.0 / self.examples.width as f32;
         let mut first_weights = || [0.0; M].map(|_: f32| random.random_range(-0.5..0.5) * small);
-        let first_weights = data.columns.iter().map(|_| first_weights());
+        let first_weights = data.columns.keys().iter().map(|_| first_weights());
         let rate = params.learning_rate as f32;
         let mut regressors = if self.is_dense {
             Regressors::Dense(DenseRegressors::new(&data.examples, first_weights, rate))
@@ -302,10 +271,11 @@ impl TrainingContext<'_> {
         let is_slim = self.params.slim_trees;
         let share = if is_slim { PRUNED_SHARE } else { 0.0 };
         let (mut kept, mean_dropped) = kept_features(&data.examples, weights, constant, share);
-        kept.sort_unstable_by_key(|&feature| data.columns[feature]);
+        let column = |&feature: &usize| data.columns.keys()[feature];
+        kept.sort_unstable_by_key(column);
         let biases = constant.map_or([0.0; M], |at| weights[at]);
         let values = kept.iter().flat_map(|&feature| weights[feature]).collect();
-        let columns = kept.iter().map(|&feature| data.columns[feature]).collect();
+        let columns = kept.iter().map(column).collect();
         let packed = PackedList::new(columns, values, M, self.params.precision());
         weights.fill([0.0; M]);
         for (&feature, values) in kept.iter().zip(packed.values.as_chunks::<M>().0) {

@@ -151,7 +151,7 @@ impl OnlineLearner for Oaa {
     /// file. Training continues exactly after loading.
     fn put(&self, bundle: &mut Bundle) {
         self.preparer.put(bundle);
-        bundle.put("columns", self.preparer.slots.columns());
+        bundle.put("columns", self.preparer.slots.keys());
         bundle.put_meta("is_pruned", &self.pruned.is_some());
         if let Some(pruned) = &self.pruned {
             return Nest::put(pruned, "pruned", bundle);

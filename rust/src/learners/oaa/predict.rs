@@ -78,7 +78,7 @@ impl Predictor for TilePredictor<'_> {
         self.rows.clear();
         for i in which {
             self.preparation.read(rows, i, &mut self.row);
-            self.oaa.preparer.slots.translate(&mut self.row);
+            self.oaa.preparer.translate(&mut self.row);
             self.rows
                 .push(self.row.columns.iter().copied(), &self.row.values);
         }

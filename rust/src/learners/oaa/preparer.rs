@@ -1,9 +1,9 @@
 //! Preparation of rows into a [`Chunk`]: computes everything that does not depend on the class, once
 //! per example and in order.
 
-use super::chunk::{Chunk, FeatureSlots, NegativeSampler, PolynomialAverage, StepParams};
+use super::chunk::{Chunk, NegativeSampler, PolynomialAverage, StepParams};
 use super::Params;
-use crate::data::RowBuffer;
+use crate::data::{LocalIds, RowBuffer};
 use crate::error::{Error, Result};
 use crate::file::{is_count, LARGEST};
 use crate::linear::{Loss, Power, Preconditioner, Span, StepLimit};
@@ -20,7 +20,9 @@ const MAX_PRODUCTS: usize = 1 << 28;
 /// State of the learner that all classes share.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ExamplePreparer {
-    pub slots: FeatureSlots,
+    /// The row of weights ("slot") of each column. So memory grows with the features seen and not with
+    /// the width of X.
+    pub slots: LocalIds,
     /// Scales the steps of each slot (only "pn").
     pub preconditioner: Preconditioner,
     /// Number of passes so far, with fractions.
@@ -44,9 +46,9 @@ impl ExamplePreparer {
     /// Returns the state before any example. Examples have `width` columns, and the last one is the
     /// constant.
     pub fn new(params: &Params, n_classes: usize, width: usize) -> Self {
-        let mut slots = FeatureSlots::new(width);
+        let mut slots = LocalIds::new(width);
         // The constant has slot 0: only its weights may start at a value other than zero.
-        slots.get_or_insert(width as u32 - 1);
+        slots.insert(width as u32 - 1);
         Self {
             slots,
             preconditioner: Preconditioner::new(Power::Quarter, 0),
@@ -79,6 +81,21 @@ impl ExamplePreparer {
             average: PolynomialAverage::default(),
             ..self.clone()
         }
+    }
+
+    /// Replaces the columns of a row by slots, for prediction. Columns without a slot have no
+    /// weights and are dropped.
+    pub fn translate(&self, row: &mut RowBuffer) {
+        let mut n = 0;
+        for at in 0..row.columns.len() {
+            if let Some(slot) = self.slots.get(row.columns[at]) {
+                row.columns[n] = slot;
+                row.values[n] = row.values[at];
+                n += 1;
+            }
+        }
+        row.columns.truncate(n);
+        row.values.truncate(n);
     }
 
     /// Checks numbers from a file.
@@ -119,7 +136,7 @@ impl ExamplePreparer {
                 preparation.read(&batch.rows, i, &mut row);
             }
             for column in &mut row.columns {
-                *column = self.slots.get_or_insert(*column);
+                *column = self.slots.insert(*column);
             }
             let importance = batch.weight(i);
             // "nag" has a direction of its own for each class.

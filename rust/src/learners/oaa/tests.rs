@@ -163,7 +163,7 @@ fn last_scores(model: &Model, rows: &Rows<'_>) -> Vec<f32> {
     let mut all = Vec::new();
     for i in 0..rows.n_rows() {
         member.preparation.read(rows, i, &mut row);
-        member.learner.preparer.slots.translate(&mut row);
+        member.learner.preparer.translate(&mut row);
         for tile in &member.learner.tiles {
             let products = |k: usize| {
                 let features = row.columns.iter().zip(&row.values);

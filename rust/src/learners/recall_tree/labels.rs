@@ -1,15 +1,14 @@
 //! Labels inside the tree: their ids, the histogram of a node, its entropy and its recall bound.
 
 use super::params::RecallBound;
-use crate::error::{Error, Result};
 use crate::file::is_count;
 use crate::linear::Table;
 use crate::simd::prefetch;
 use crate::tree::PackedF64;
-use crate::{persist, record, stored_as};
+use crate::{record, stored_as};
 
-/// Id of a label inside the tree and the scorers, in the order of first examples. [`LabelIndex`]
-/// maps it to the class.
+/// Id of a label inside the tree and the scorers, in the order of first examples.
+/// [`LocalIds`](crate::data::LocalIds) maps it to the class.
 ///
 /// Frequent labels appear early and so have low ids. Most histograms and columns know them, and
 /// their data lies side by side.
@@ -18,9 +17,6 @@ use crate::{persist, record, stored_as};
 pub struct LocalId(pub u32);
 
 impl LocalId {
-    /// The id of a class without an example.
-    pub const NONE: Self = Self(u32::MAX);
-
     /// Returns the id as an index into arrays with one element per label.
     #[inline]
     pub fn at(self) -> usize {
@@ -28,76 +24,9 @@ impl LocalId {
     }
 }
 
-/// The local id of each class, and the class of each local id.
-#[derive(Debug, Clone)]
-pub struct LabelIndex {
-    ids: Vec<LocalId>,
-    labels: Vec<u32>,
-}
-
-impl LabelIndex {
-    /// Creates an index of `n_classes` classes without ids.
-    pub fn new(n_classes: usize) -> Self {
-        Self {
-            ids: vec![LocalId::NONE; n_classes],
-            labels: Vec::new(),
-        }
-    }
-
-    /// Adds classes without ids, so that there are `n_classes`.
-    pub fn grow(&mut self, n_classes: usize) {
-        self.ids.resize(n_classes, LocalId::NONE);
-    }
-
-    /// Returns the id of `label`. A label without an id gets the next one.
-    pub fn insert(&mut self, label: u32) -> LocalId {
-        let id = &mut self.ids[label as usize];
-        if *id == LocalId::NONE {
-            *id = LocalId(self.labels.len() as u32);
-            self.labels.push(label);
-        }
-        *id
-    }
-
-    /// Returns the class of an id.
-    #[inline]
-    pub fn label(&self, id: LocalId) -> u32 {
-        self.labels[id.at()]
-    }
-
-    /// Returns the classes in the order of their ids.
-    pub fn labels(&self) -> &[u32] {
-        &self.labels
-    }
-
-    /// Returns the number of classes, with or without an id.
-    pub fn n_classes(&self) -> usize {
-        self.ids.len()
-    }
-
-    /// Restores the ids, which are not stored.
-    fn restore(&mut self) -> Result<()> {
-        for (id, &label) in (0..).zip(&self.labels) {
-            match self.ids.get_mut(label as usize) {
-                Some(free) if *free == LocalId::NONE => *free = LocalId(id),
-                _ => {
-                    return Err(Error::data(
-                        "a label of the local ids is out of range or stands twice",
-                    ))
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
 stored_as! {
     LocalId as u32: |id| id.0, LocalId;
 }
-
-persist!(LabelIndex {
-    Columns labels;
-} check restore);
 
 /// A histogram of labels that knows its F most frequent ones, the candidates, at any time.
 ///
@@ -249,8 +178,8 @@ impl LabelCounts {
         let mut labels = self.top.clone();
         labels.sort_unstable();
         labels.dedup();
-        // The id NONE would look like a free slot of the table.
-        let are_labels = labels.last() != Some(&LocalId::NONE);
+        // This id would look like a free slot of the table.
+        let are_labels = labels.last() != Some(&LocalId(u32::MAX));
         let is_about = |sum: f64, other: f64| (sum - other).abs() <= MAX_ROUNDING * other;
         let mass: f64 = self.top_counts.iter().sum();
         // A model for prediction has dropped the counts of other labels.

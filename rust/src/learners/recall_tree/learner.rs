@@ -29,11 +29,12 @@
 //! examples while another trains the scorers on this group. The model is the same to the bit as with
 //! one example after the other.
 
-use super::labels::{entropy_cost, LabelIndex, LocalId};
+use super::labels::{entropy_cost, LocalId};
 use super::params::RouterImportance;
 use super::router::{is_right, next_router, Path, RoutingTree};
 use super::scorers::{ScorerInput, ScorerWeights, ScorerWorkspace, Scorers};
 use crate::control::Control;
+use crate::data::LocalIds;
 use crate::error::Result;
 use crate::linear::PathExample;
 use crate::model::{Learning, Mistakes};
@@ -44,7 +45,7 @@ use crate::tree::NodeId;
 #[derive(Debug, Clone)]
 pub struct OnlineRecallTree {
     /// Local ids of labels, which the tree and the scorers use.
-    pub(super) label_index: LabelIndex,
+    pub(super) label_index: LocalIds,
     /// The entropy of the labels in bits, which determines F and D by default.
     pub(super) label_bits: f64,
     pub(super) tree: RoutingTree,
@@ -258,8 +259,8 @@ impl OnlineRecallTree {
                 } else {
                     example.x.read(preparation, &batch.rows, row);
                 }
-                let n_labels = label_index.labels().len();
-                example.y = label_index.insert(batch.labels()[row]);
+                let n_labels = label_index.len();
+                example.y = LocalId(label_index.insert(batch.labels()[row]));
                 if is_stream && example.y.at() == n_labels {
                     tree.age(n_labels + 1);
                 }

@@ -1,14 +1,14 @@
 //! The Recall Tree as a member of an [`OnlineModel`](crate::model::OnlineModel): creation, files and
 //! the report of its nodes.
 
-use super::labels::{LabelCounts, LabelIndex};
+use super::labels::LabelCounts;
 use super::learner::OnlineRecallTree;
 use super::params::{uniform_bits, Params};
 use super::predict::{BlockPredictor, FrozenTree, PredictMemory};
 use super::router::RoutingTree;
 use super::scorers::{ScorerWeights, Scorers};
 use crate::control::Control;
-use crate::data::Preparation;
+use crate::data::{LocalIds, Preparation};
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Persist, Report};
 use crate::model::{row_values, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start};
@@ -36,7 +36,7 @@ impl OnlineRecallTree {
     ) -> Self {
         Self {
             label_bits,
-            label_index: LabelIndex::new(n_classes),
+            label_index: LocalIds::new(n_classes),
             tree: RoutingTree::new(params, n_classes, label_bits, width),
             scorers: Scorers::new(params, n_classes, width, n_filled),
             missed: Mistakes::default(),
@@ -54,7 +54,7 @@ impl OnlineRecallTree {
         if !self.missed.is_sound() {
             return Err(Error::data("\"missed\" is not a count of mistakes"));
         }
-        let n_labels = self.label_index.labels().len();
+        let n_labels = self.label_index.len();
         let counts = self.tree.nodes.iter().map(|node| &node.counts);
         let labels = counts.flat_map(|counts| counts.iter().map(|(label, _)| label));
         match labels.max() {
@@ -95,7 +95,7 @@ impl OnlineLearner for OnlineRecallTree {
     /// much as that of uniform labels.
     fn add_classes(&mut self, n_classes: usize) -> Result<()> {
         let (before, after) = (
-            uniform_bits(self.label_index.n_classes()),
+            uniform_bits(self.label_index.n_keys()),
             uniform_bits(n_classes),
         );
         if self.label_bits < before {
@@ -103,7 +103,7 @@ impl OnlineLearner for OnlineRecallTree {
         } else {
             self.label_bits = after;
         }
-        self.label_index.grow(n_classes);
+        self.label_index.widen(n_classes);
         self.tree.add_classes(n_classes, self.label_bits);
         self.scorers.grow(n_classes);
         Ok(())
@@ -171,7 +171,7 @@ impl OnlineLearner for OnlineRecallTree {
     }
 
     fn report(&self, _progress: &Mistakes) -> Option<Report> {
-        Some(self.tree.node_report(&self.label_index))
+        Some(self.tree.node_report(self.label_index.keys()))
     }
 
     /// Drops the counts of labels that are not candidates, and the state of optimizers.
@@ -224,7 +224,7 @@ impl OnlineLearner for OnlineRecallTree {
 impl RoutingTree {
     /// Reports the nodes with examples, breadth first, in the columns that the Python class
     /// documents as `tree_`.
-    pub(super) fn node_report(&self, label_index: &LabelIndex) -> Report {
+    pub(super) fn node_report(&self, labels: &[u32]) -> Report {
         let tree = self.seen_nodes();
         let nodes = || tree.nodes.iter().map(|&id| self.node(id));
         let counts = || nodes().map(|node| &node.counts);
@@ -233,7 +233,6 @@ impl RoutingTree {
         report.column("n_labels", counts().map(|counts| counts.n_labels() as u32));
         // A node without candidates has only been passed. It shows the first label, if any.
         let top = counts().map(|counts| counts.candidates().first().copied());
-        let labels = label_index.labels();
         let label = top.map(|id| labels.get(id.unwrap_or_default().at()).map_or(0, |&l| l));
         report.column("label", label);
         report.column("label_entropy", nodes().map(|node| node.entropy.max(0.0)));
@@ -254,7 +253,7 @@ impl RoutingTree {
         });
         report.column("candidate_starts", std::iter::once(0).chain(ends));
         let candidates = counts().flat_map(LabelCounts::candidates);
-        report.column("candidates", candidates.map(|&id| label_index.label(id)));
+        report.column("candidates", candidates.map(|&id| labels[id.at()]));
         let candidate_counts = counts().flat_map(|counts| &counts.top_counts);
         report.column("candidate_counts", candidate_counts.copied());
         report

@@ -270,7 +270,7 @@ impl Predictor for BlockPredictor<'_> {
         self.find_paths();
         self.score_ends();
         let label_index = &self.model.label_index;
-        let mut top = TopK::new(k.min(label_index.n_classes()));
+        let mut top = TopK::new(k.min(label_index.n_keys()));
         let memory = &self.memory;
         for paths in memory.ends.chunk_by(|a, b| a.row == b.row) {
             top.clear();
@@ -290,7 +290,7 @@ impl Predictor for BlockPredictor<'_> {
                         let label = if is_greedy {
                             position
                         } else {
-                            label_index.label(label)
+                            label_index.keys()[label.at()]
                         };
                         top.push_again(label, score);
                     }
@@ -302,7 +302,7 @@ impl Predictor for BlockPredictor<'_> {
                 // more frequent one comes first.
                 let candidates = &memory.candidates[paths[0].candidates.clone()];
                 for label in labels.iter_mut().take_while(|position| **position >= 0) {
-                    *label = label_index.label(candidates[*label as usize]) as i32;
+                    *label = label_index.keys()[candidates[*label as usize].at()] as i32;
                 }
             }
         }

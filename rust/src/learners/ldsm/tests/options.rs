@@ -129,7 +129,7 @@ proptest! {
             let node = node_data(&examples, &ids);
             let ones = vec![[1.0]; node.columns.len()];
             let dense = DenseRegressors::<1>::new(&node.examples, ones.into_iter(), 0.5);
-            let constant = node.columns.iter().position(|&column| column as usize == WIDTH);
+            let constant = node.columns.keys().iter().position(|&column| column as usize == WIDTH);
             dense.weights(constant.unwrap(), 0.0)
         };
         for (found, wanted) in dense(&data).iter().flatten().zip(dense(&repeated).iter().flatten()) {

@@ -239,7 +239,7 @@ proptest! {
                 let (own, values) = examples.row(id);
                 let wanted: Vec<(u32, f32)> = own.iter().copied().zip(values.iter().copied()).collect();
                 let (features, values) = node.examples.row(i as u32);
-                let found = features.iter().map(|&f| node.columns[f as usize]).zip(values.iter().copied());
+                let found = features.iter().map(|&f| node.columns.keys()[f as usize]).zip(values.iter().copied());
                 prop_assert_eq!(found.collect::<Vec<_>>(), wanted.clone());
                 columns.extend(wanted.iter().map(|&(column, _)| column));
                 let found: Vec<u32> = node.examples.labels(i as u32).iter().map(|&label| node.labels[label as usize]).collect();
@@ -248,7 +248,7 @@ proptest! {
                 prop_assert_eq!(node.examples.weight(i as u32), examples.weight(id));
             }
             // Columns and labels are numbered in the order in which they first occur.
-            for (known, all) in [(&node.columns, columns), (&node.labels, labels)] {
+            for (known, all) in [(node.columns.keys(), columns), (node.labels.keys(), labels)] {
                 let mut seen = BTreeSet::new();
                 let wanted: Vec<u32> = all.into_iter().filter(|&number| seen.insert(number)).collect();
                 prop_assert_eq!(known, &wanted);

@@ -15,7 +15,7 @@ proptest! {
         let node = node_data(&examples, &ids);
         let n = node.columns.len();
         let weights: Vec<[f32; 2]> = weights.chunks(2).take(n).map(|w| [w[0], w[1]]).collect();
-        let constant = node.columns.iter().position(|&column| column as usize == WIDTH);
+        let constant = node.columns.keys().iter().position(|&column| column as usize == WIDTH);
         let (kept, mean_dropped) = kept_features(&node.examples, &weights, constant, share);
         let n_rows = ids.len() as f64;
         // The mean over all examples includes zeros.

@@ -212,14 +212,14 @@ proptest! {
         let mut watch = Watch::default();
         let batch = stream.batch();
         for i in batch.present() {
-            let before = learner.1.label_index.labels().len();
+            let before = learner.1.label_index.len();
             learn(&mut learner, &mut progress, &batch, &[i]);
-            let n_labels = learner.1.label_index.labels().len();
+            let n_labels = learner.1.label_index.len();
             if n_labels > before {
                 watch.age(n_labels, &params);
             }
             let (i, weight) = (i as usize, stream.weight(i as usize));
-            let label = learner.1.label_index.insert(stream.labels[i]);
+            let label = LocalId(learner.1.label_index.insert(stream.labels[i]));
             watch.follow(&learner.1.tree, label, weight, &params)?;
             watch.check(&learner.1.tree, &params)?;
         }
@@ -250,7 +250,7 @@ proptest! {
         for i in batch.present() {
             let i = i as usize;
             example.x.read(&preparation, &batch.rows, i);
-            example.y = learner.label_index.insert(stream.labels[i]);
+            example.y = LocalId(learner.label_index.insert(stream.labels[i]));
             example.weight = batch.weight(i);
             example.clock += 1;
             learner.tree.routers.prepare(&mut example.x, example.weight);

@@ -59,7 +59,7 @@ fn exhaustive(
             learner.scorers.score(&input, &mut workspace);
             for (&id, &score) in candidates.iter().zip(&workspace.scores) {
                 let score = f64::from(score) + path_weight * log_p;
-                let label = learner.label_index.label(id) as i32;
+                let label = learner.label_index.keys()[id.at()] as i32;
                 let known = scores.entry(label).or_insert(score);
                 *known = known.max(score);
             }
@@ -124,7 +124,7 @@ proptest! {
             prop_assert!(!is_known.contains(&true));
             let input = ScorerInput { example, candidates: &candidates, path: &path };
             learner.scorers.score(&input, &mut workspace);
-            let expected = candidates.iter().map(|&c| learner.label_index.label(c) as i32);
+            let expected = candidates.iter().map(|&c| learner.label_index.keys()[c.at()] as i32);
             let expected: BTreeMap<i32, f32> = expected.zip(workspace.scores.iter().copied()).collect();
             let span = i * N_CLASSES..(i + 1) * N_CLASSES;
             let (labels, scores) = (&labels[span.clone()], &scores[span]);
