@@ -83,8 +83,8 @@ impl LocalIds {
     fn restore(&mut self) -> Result<()> {
         let keys = std::mem::take(&mut self.keys);
         let is_sound = self.insert_all(&keys);
-        is_sound.then_some(()).ok_or_else(|| {
-            Error::data("a label of the local ids is out of range or stands twice")
-        })
+        is_sound
+            .then_some(())
+            .ok_or_else(|| Error::data("a label of the local ids is out of range or stands twice"))
     }
 }

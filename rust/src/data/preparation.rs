@@ -177,11 +177,17 @@ impl Preparation {
         Ok(())
     }
 
-    /// Replaces `example` by row `i` of a stream, prepared with means and deviations that include
-    /// this row.
-    pub fn observe_and_read(&mut self, rows: &Rows<'_>, i: usize, example: &mut RowBuffer) {
+    /// Replaces `example` by row `i`, which is learned, prepared. Means and deviations of a stream
+    /// first include this row.
+    pub fn read_to_learn(
+        &mut self,
+        rows: &Rows<'_>,
+        i: usize,
+        is_stream: bool,
+        example: &mut RowBuffer,
+    ) {
         rows.read(i, example);
-        if let Some(moments) = &mut self.moments {
+        if let Some(moments) = self.moments.as_mut().filter(|_| is_stream) {
             moments.add(example);
             moments.refresh();
         }
@@ -371,7 +377,7 @@ mod tests {
             let mut stream = unused.clone();
             let (mut found, mut expected) = (RowBuffer::default(), RowBuffer::default());
             for i in 0..rows.n_rows() {
-                stream.observe_and_read(&rows, i, &mut found);
+                stream.read_to_learn(&rows, i, true, &mut found);
                 let mut so_far = unused.clone();
                 let control = Control::new(0);
                 so_far.observe_all(&rows, &all[..=i], &control).unwrap();

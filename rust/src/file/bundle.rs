@@ -188,19 +188,6 @@ impl Bundle {
             .ok_or_else(|| self.damaged(format_args!("array {name:?} does not match its scale")))
     }
 
-    /// Returns the name of the first array with a float for which `is_wrong` is true, for checks
-    /// of a trained model. Statistics of nodes, which may be NaN, are left out.
-    pub(crate) fn array_with(&self, is_wrong: impl Fn(f64) -> bool) -> Option<String> {
-        let holds_one = |array: &Array| match array {
-            Array::F32(floats) => floats.iter().any(|&float| is_wrong(float.into())),
-            Array::F64(floats) => floats.iter().any(|&float| is_wrong(float)),
-            _ => false,
-        };
-        let mut arrays = self.arrays.iter();
-        let found = arrays.find(|(name, array)| !name.contains("statistics/") && holds_one(array));
-        found.map(|(name, _)| name.clone())
-    }
-
     /// Stores a value as JSON. Infinity and NaN, which JSON does not have, belong into an array.
     ///
     /// # Panics

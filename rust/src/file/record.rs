@@ -10,11 +10,9 @@ use super::{Bundle, Element, Flat, LARGEST};
 use crate::error::Result;
 
 /// A type whose instances are stored column by column.
-pub trait Record: Sized {
+pub trait Record: Sized + 'static {
     /// Stores `records` as arrays whose names begin with `name`.
-    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle)
-    where
-        Self: 'a;
+    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle);
 
     /// Moves all records out, which must be `n` if given.
     fn take(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Vec<Self>>;
@@ -25,10 +23,7 @@ pub trait Record: Sized {
     }
 
     /// Moves records out; elements of a mapped file stay there.
-    fn take_flat(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Flat<Self>>
-    where
-        Self: 'static,
-    {
+    fn take_flat(n: Option<usize>, name: &str, bundle: &mut Bundle) -> Result<Flat<Self>> {
         Ok(Self::take(n, name, bundle)?.into())
     }
 }
@@ -37,10 +32,7 @@ impl<E: Element> Record for E
 where
     super::Array: From<Vec<E>>,
 {
-    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle)
-    where
-        Self: 'a,
-    {
+    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle) {
         bundle.put(name, records.copied().collect::<Vec<E>>());
     }
 
@@ -89,10 +81,7 @@ stored_as! {
 }
 
 impl<R: Record> Record for Vec<R> {
-    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle)
-    where
-        Self: 'a,
-    {
+    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle) {
         put_lengths(records.clone().map(Vec::len), name, bundle);
         R::put(records.flatten(), name, bundle);
     }
@@ -119,10 +108,7 @@ fn split_by<R>(lengths: Vec<usize>, all: Vec<R>) -> Vec<Vec<R>> {
 
 /// A key and its value.
 impl<K: Record, V: Record> Record for (K, V) {
-    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle)
-    where
-        Self: 'a,
-    {
+    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle) {
         let keys = records.clone().map(|(key, _)| key);
         K::put(keys, &format!("{name}.key"), bundle);
         V::put(
@@ -219,9 +205,7 @@ macro_rules! record {
                 records: impl Iterator<Item = &'a Self> + Clone,
                 name: &str,
                 bundle: &mut $crate::file::Bundle,
-            ) where
-                Self: 'a,
-            {
+            ) {
                 $($crate::file::Record::put(
                     records.clone().map(|record| &record.$field),
                     &format!("{name}.{}", stringify!($field)),

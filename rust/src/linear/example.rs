@@ -40,16 +40,16 @@ impl PathExample {
         self.row.values.resize(self.row.columns.len(), 1.0);
     }
 
-    /// Replaces the example by row `i`, prepared.
-    pub fn read(&mut self, preparation: &Preparation, rows: &Rows<'_>, i: usize) {
+    /// Replaces the example by row `i`; see [`Preparation::read_to_learn`].
+    pub fn read(
+        &mut self,
+        preparation: &mut Preparation,
+        rows: &Rows<'_>,
+        i: usize,
+        is_stream: bool,
+    ) {
         self.width = 0;
-        preparation.read(rows, i, &mut self.row);
-    }
-
-    /// Replaces the example by row `i` of a stream; see [`Preparation::observe_and_read`].
-    pub fn observe_and_read(&mut self, preparation: &mut Preparation, rows: &Rows<'_>, i: usize) {
-        self.width = 0;
-        preparation.observe_and_read(rows, i, &mut self.row);
+        preparation.read_to_learn(rows, i, is_stream, &mut self.row);
     }
 
     /// Replaces the example by row `i` of a block.

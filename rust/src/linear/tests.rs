@@ -14,9 +14,9 @@ fn example(
     let starts = [0, columns.len() as i32];
     let (starts, columns) = (Indices::I32(&starts), Indices::I32(columns));
     let rows = Rows::csr(starts, columns, Values::F32(values), width, false).unwrap();
-    let preparation = Preparation::new(Scaling::None, n_bits, &rows, &[]).unwrap();
+    let mut preparation = Preparation::new(Scaling::None, n_bits, &rows, &[]).unwrap();
     let (mut example, mut block) = (PathExample::default(), Block::default());
-    example.read(&preparation, &rows, 0);
+    example.read(&mut preparation, &rows, 0, false);
     block.fill(&preparation, &rows, 0..1, padded(preparation.width()));
     (example, block)
 }

@@ -392,10 +392,7 @@ impl<S: Copy + Default> Weights<S> {
 
 /// Stores the sorted keys of all tables, and their values.
 impl<S: Record + Copy + Default> Record for Table<S> {
-    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle)
-    where
-        Self: 'a,
-    {
+    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle) {
         put_lengths(records.clone().map(Table::len), name, bundle);
         let mut entries: Vec<(u32, &S)> = Vec::new();
         for table in records {
@@ -425,10 +422,7 @@ impl<S: Record + Copy + Default> Record for Table<S> {
 
 /// Stores rows and tables separately.
 impl<S: Record + Copy + Default> Record for Weights<S> {
-    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle)
-    where
-        Self: 'a,
-    {
+    fn put<'a>(records: impl Iterator<Item = &'a Self> + Clone, name: &str, bundle: &mut Bundle) {
         let rows = records.clone().filter_map(|weights| match weights {
             Self::Row(row) => Some(row),
             Self::Table(_) => None,

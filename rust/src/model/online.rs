@@ -246,11 +246,7 @@ impl Learning<'_> {
         for chunk in self.order.chunks(Control::CHUNK) {
             for &row in chunk {
                 let row = row as usize;
-                if is_stream {
-                    example.observe_and_read(self.preparation, &batch.rows, row);
-                } else {
-                    example.read(self.preparation, &batch.rows, row);
-                }
+                example.read(self.preparation, &batch.rows, row, is_stream);
                 let importance = batch.weight(row);
                 let was_right = learn(&mut example, row, importance);
                 self.progress.count(!was_right, importance);
@@ -337,9 +333,8 @@ impl<L: OnlineLearner> Member<L> {
         n_threads: usize,
         control: &Control,
     ) -> Result<()> {
-        let before = self.progress.examples;
-        self.progress.repeats = clock > 0.0 && before > 0;
-        let learned = self.learner.learn(&mut Learning {
+        self.progress.repeats = clock > 0.0 && self.progress.examples > 0;
+        self.learner.learn(&mut Learning {
             batch,
             order,
             clock,
@@ -347,16 +342,7 @@ impl<L: OnlineLearner> Member<L> {
             progress: &mut self.progress,
             n_threads,
             control,
-        });
-        // In debug builds, this runs whenever the count of examples doubles, so that its cost stays
-        // proportional.
-        if cfg!(debug_assertions)
-            && before.checked_ilog2() < (before + order.len() as u64).checked_ilog2()
-        {
-            let broken = self.to_bundle().array_with(|x| !x.is_finite());
-            assert_eq!(broken, None, "a number of {} is not finite", L::KIND);
-        }
-        learned
+        })
     }
 
     /// Returns the weighted error on the rows `held_out`.

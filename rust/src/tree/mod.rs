@@ -97,8 +97,6 @@ pub struct Topology<I> {
     pub parent: Vec<i32>,
     /// Positions of the children; -1 if there are none.
     pub children: Vec<[i32; 2]>,
-    /// Number of steps from the root.
-    pub depth: Vec<u32>,
 }
 
 impl<I> Topology<I> {
@@ -108,16 +106,13 @@ impl<I> Topology<I> {
             nodes: vec![root],
             parent: vec![-1],
             children: Vec::new(),
-            depth: vec![0],
         };
         let mut at = 0;
         while at < topology.nodes.len() {
-            let depth = topology.depth[at] + 1;
             let children = children_of(&topology.nodes[at]).map(|child| {
                 child.map_or(-1, |child| {
                     topology.nodes.push(child);
                     topology.parent.push(at as i32);
-                    topology.depth.push(depth);
                     topology.nodes.len() as i32 - 1
                 })
             });
@@ -127,12 +122,22 @@ impl<I> Topology<I> {
         topology
     }
 
-    /// Returns a report with the columns `parent`, `children` and `depth`.
+    /// Returns the [`tree_report`] of the nodes.
     pub fn report(&self) -> Report {
-        let mut report = Report::new();
-        report.column("parent", self.parent.iter().copied());
-        report.matrix("children", self.children.as_flattened(), 2);
-        report.column("depth", self.depth.iter().copied());
-        report
+        tree_report(&self.parent, self.children.as_flattened(), 2)
     }
+}
+
+/// Returns a report with the columns `parent`, `children` and `depth` of nodes of which each, the
+/// root excepted, comes after its parent. A node has `arity` entries in `children`.
+pub fn tree_report(parent: &[i32], children: &[i32], arity: usize) -> Report {
+    let mut depth = vec![0u32; parent.len()];
+    for at in 1..parent.len() {
+        depth[at] = depth[parent[at] as usize] + 1;
+    }
+    let mut report = Report::new();
+    report.column("parent", parent.iter().copied());
+    report.matrix("children", children, arity);
+    report.column("depth", depth);
+    report
 }

@@ -293,27 +293,21 @@ fn vote(
         node.by_class()
     });
     let (k, rate) = (n_classes as f64, params.learning_rate);
-    match (params.algorithm, params.votes) {
-        (Algorithm::Gamble, _) => {
-            let response = |share| clipped_response(share, k, params.clip);
-            for by_class in by_leaf {
-                push_votes(&mut leaves, &by_class, n_classes, response, rate);
-            }
+    if params.algorithm == Algorithm::Samme && params.votes == Votes::Discrete {
+        let choices: Vec<u32> = by_leaf.map(|by_class| heaviest(&by_class)).collect();
+        let error = weighted_error(&choices, grower.leaves(), labels, weights);
+        let vote = rate * samme_vote(error, n_classes)?;
+        for choice in choices {
+            leaves.push([(choice, vote)], -vote / (k - 1.0));
         }
-        (Algorithm::Samme, Votes::Real) => {
-            let response = |share| log_share(share, k);
-            for by_class in by_leaf {
-                push_votes(&mut leaves, &by_class, n_classes, response, rate);
-            }
-        }
-        (Algorithm::Samme, Votes::Discrete) => {
-            let choices: Vec<u32> = by_leaf.map(|by_class| heaviest(&by_class)).collect();
-            let error = weighted_error(&choices, grower.leaves(), labels, weights);
-            let vote = rate * samme_vote(error, n_classes)?;
-            for choice in choices {
-                leaves.push([(choice, vote)], -vote / (k - 1.0));
-            }
-        }
+        return Some(leaves);
+    }
+    let response = |share| match params.algorithm {
+        Algorithm::Gamble => clipped_response(share, k, params.clip),
+        Algorithm::Samme => log_share(share, k),
+    };
+    for by_class in by_leaf {
+        push_votes(&mut leaves, &by_class, n_classes, response, rate);
     }
     Some(leaves)
 }

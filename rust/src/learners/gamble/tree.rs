@@ -18,6 +18,7 @@ use super::columns::Columns;
 use super::node::{Rule, Split};
 use crate::file::{is_count, Report};
 use crate::record;
+use crate::tree::tree_report;
 
 /// Votes that the leaves of a tree add to the scores of the classes. All classes without rows in a
 /// leaf get the same vote, so a leaf stores the votes of the classes present and one other vote.
@@ -342,8 +343,7 @@ impl Tree {
     pub fn report(&self) -> Report {
         let (nodes, statistics, leaves) = (&self.nodes, &self.statistics, &self.leaves);
         let all = statistics.first().map_or(1.0, |root| root.weight);
-        let (mut parent, mut depth) = (vec![-1; nodes.len()], vec![0u32; nodes.len()]);
-        let mut children = Vec::<i32>::new();
+        let (mut parent, mut children) = (vec![-1; nodes.len()], Vec::new());
         let (mut starts, mut categories) = (vec![0u32], Vec::<f32>::new());
         for (at, node) in nodes.iter().enumerate() {
             if node.is_leaf() {
@@ -352,7 +352,6 @@ impl Tree {
                 for child in [node.left, node.left + 1] {
                     children.push(child as i32);
                     parent[child as usize] = at as i32;
-                    depth[child as usize] = depth[at] + 1;
                 }
             }
             if let Some(set) = node.set {
@@ -369,10 +368,7 @@ impl Tree {
             _ => f32::NAN,
         });
         let missing_left = nodes.iter().map(|node| u8::from(node.missing_left));
-        let mut report = Report::new();
-        report.column("parent", parent);
-        report.matrix("children", children, 2);
-        report.column("depth", depth);
+        let mut report = tree_report(&parent, &children, 2);
         report.column("n_examples", statistics.iter().map(|node| node.n_rows));
         report.column("weight", statistics.iter().map(|node| node.weight / all));
         report.column("label_entropy", statistics.iter().map(|node| node.entropy));

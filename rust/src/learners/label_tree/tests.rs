@@ -183,10 +183,10 @@ fn only_rate_and_decay_depend_on_the_scale_of_weights() {
         .map(|i| ((i * 37) % 23) as f32 - 11.0)
         .collect();
     let rows = Rows::dense(Values::F32(&values), 600, WIDTH, false).unwrap();
-    let preparation = Preparation::new(Scaling::None, None, &rows, &[]).unwrap();
+    let mut preparation = Preparation::new(Scaling::None, None, &rows, &[]).unwrap();
     for optimizer in [Optimizer::Pn, Optimizer::Nag] {
         for policy in [Policy::Filter, Policy::Random] {
-            let learned = |scale: f64| {
+            let mut learned = |scale: f64| {
                 // "nag" divides its steps by the root of a sum.
                 let is_nag = optimizer == Optimizer::Nag;
                 let learning_rate = 0.5 / if is_nag { scale.sqrt() } else { scale };
@@ -203,7 +203,7 @@ fn only_rate_and_decay_depend_on_the_scale_of_weights() {
                 let mut right = Vec::new();
                 for i in 0..600 {
                     let weight = scale as f32 * [0.5, 2.0, 1.0, 3.25][i % 4];
-                    example.read(&preparation, &rows, i);
+                    example.read(&mut preparation, &rows, i, false);
                     tree.regressors.prepare(&mut example, weight);
                     right.push(tree.learn_one(&example, (i * i % K) as u32, weight));
                 }

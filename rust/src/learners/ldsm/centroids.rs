@@ -67,9 +67,7 @@ impl Centroids {
         let is_sound = means.len() == n_classes
             && (0..n_classes).all(is_increasing)
             && means.entries().iter().all(|(_, mean)| mean.is_finite());
-        if !is_sound {
-            return Err(bundle.damaged("the mean of a label is out of range"));
-        }
+        bundle.require(is_sound, "the mean of a label is out of range")?;
         Ok(Self::from_means(means))
     }
 

@@ -87,11 +87,6 @@ impl Classifier for Ldsm {
         self.preparation = Some(training.preparation);
         self.memories = Pool::default();
         self.top_splits = OnceLock::new();
-        // A warm start may continue a file that holds NaN.
-        debug_assert!(
-            options.warm_start || self.to_bundle().array_with(f64::is_nan).is_none(),
-            "the model contains NaN"
-        );
         Ok(())
     }
 
@@ -118,30 +113,26 @@ impl Classifier for Ldsm {
         selection: LabelSelection,
     ) -> Result<SelectedLabels> {
         let (blocks, control) = (self.blocks(query)?, query.control);
-        let mut parts = vec![SelectedLabels::default(); query.rows.n_rows().div_ceil(blocks.step)];
-        blocks.each(parts.iter_mut(), |predictor, which, found| {
+        let rows = blocks.fill(1, Vec::new(), |predictor, which, rows: &mut [Vec<_>]| {
             let mut selected = Vec::new();
             predictor.read_block(query.rows, which, control)?;
-            for i in 0..predictor.n_rows() {
+            for (i, row) in rows.iter_mut().enumerate() {
                 predictor.score_row(i);
                 predictor.select(selection, &mut selected);
-                found.starts.push(found.labels.len() as i64);
-                for &(label, score) in &selected {
-                    found.labels.push(label as i32);
-                    found.scores.push(score);
-                }
+                row.clone_from(&selected);
             }
             Ok(())
         })?;
-        let mut all = SelectedLabels::default();
-        for part in parts {
-            let before = all.labels.len() as i64;
-            all.starts
-                .extend(part.starts.iter().map(|start| before + start));
-            all.labels.extend(part.labels);
-            all.scores.extend(part.scores);
+        let mut all = SelectedLabels {
+            starts: vec![0],
+            ..SelectedLabels::default()
+        };
+        for row in rows {
+            let labels = row.iter().map(|&(label, _)| label as i32);
+            all.labels.extend(labels);
+            all.scores.extend(row.iter().map(|&(_, score)| score));
+            all.starts.push(all.labels.len() as i64);
         }
-        all.starts.push(all.labels.len() as i64);
         Ok(all)
     }
 

@@ -298,11 +298,6 @@ impl Predictor<'_> {
         hits.find(self.trees, block, which, width, |_, _| true, control)
     }
 
-    /// Returns the number of rows of the block.
-    pub fn n_rows(&self) -> usize {
-        self.memory.block.len()
-    }
-
     /// Returns the numbers of the trees and of the leaves that row `i` of the block reaches.
     pub fn leaves(&self, i: usize) -> impl Iterator<Item = (u32, u32)> + '_ {
         let hits = self.memory.hits.by_row[i].iter();

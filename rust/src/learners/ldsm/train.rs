@@ -142,9 +142,8 @@ impl TrainingSet {
         let preparation = Preparation::take(&mut bundle.unnest("preparation")?)?;
         let mut examples = Examples::default();
         Nest::fill(&mut examples, "examples", &mut bundle)?;
-        if examples.width != preparation.width() {
-            return Err(bundle.damaged("the examples have other columns than the preparation"));
-        }
+        let fits = examples.width == preparation.width();
+        bundle.require(fits, "the examples have other columns than the preparation")?;
         let params: Params = bundle.take_meta("params")?;
         Ok(Self {
             params: params.check()?,

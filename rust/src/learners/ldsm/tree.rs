@@ -5,7 +5,7 @@ use crate::data::{PackedLists, Ragged};
 use crate::error::Result;
 use crate::file::{Bundle, Flat, Nest, Persist, Report};
 use crate::persist;
-use crate::tree::NodeId;
+use crate::tree::{tree_report, NodeId};
 
 /// A tree with its nodes in the order in which they were created, children side by side. Splits are
 /// numbered in the order in which they were made, so the children of split `s` are the M nodes from
@@ -128,15 +128,13 @@ impl Tree {
             && tree.inverse_masses.iter().all(is_size)
             && tree.labels_each.iter().all(is_size)
             && tree.histograms.are_at_most(mass);
-        if !is_sound {
-            return Err(bundle.damaged("splits or leaves differ in number or are out of range"));
-        }
+        let what = "splits or leaves differ in number or are out of range";
+        bundle.require(is_sound, what)?;
         if bundle.take_meta("has_statistics")? {
             let mut statistics = TreeStatistics::default();
             Nest::fill(&mut statistics, "statistics", bundle)?;
-            if !statistics.are_for(tree.len()) {
-                return Err(bundle.damaged("the statistics differ in number from the nodes"));
-            }
+            let fits = statistics.are_for(tree.len());
+            bundle.require(fits, "the statistics differ in number from the nodes")?;
             tree.statistics = Some(statistics);
         }
         Ok(tree)
@@ -209,21 +207,14 @@ impl Tree {
     ///
     /// Statistics add the columns of [`TreeStatistics::report`].
     pub(super) fn report(&self) -> Report {
-        let mut report = Report::new();
-        let parents = self.parents();
-        let mut depths = vec![0u32; self.len()];
-        for id in 1..self.len() {
-            depths[id] = depths[parents[id].at()] + 1;
-        }
-        report.column("parent", parents.iter().map(|id| id.signed()));
+        let parents: Vec<i32> = self.parents().iter().map(|id| id.signed()).collect();
         let children: Vec<i32> = (0..self.len() as u32)
             .flat_map(|id| {
                 let first = self.children(NodeId(id));
                 (0..self.arity).map(move |j| first.map_or(-1, |first| (first.0 + j) as i32))
             })
             .collect();
-        report.matrix("children", children, self.arity as usize);
-        report.column("depth", depths);
+        let mut report = tree_report(&parents, &children, self.arity as usize);
         report.column("n_weights", self.nodes().map(|node| self.n_weights(node)));
         if let Some(statistics) = &self.statistics {
             statistics.report(&mut report);

@@ -179,9 +179,9 @@ impl OnlineLearner for Oaa {
         let is_pruned = bundle.meta().get("is_pruned") == Some(&true.into());
         // Checked first, so that nothing as large as K is allocated unless the file is.
         let class_array = if is_pruned { "pruned/biases" } else { "seen" };
-        if bundle.arrays().get(class_array).map(Array::len) != Some(n_classes) {
-            return Err(bundle.damaged(format_args!("its arrays do not have {n_classes} classes")));
-        }
+        let is_sound = bundle.arrays().get(class_array).map(Array::len) == Some(n_classes);
+        let what = format_args!("its arrays do not have {n_classes} classes");
+        bundle.require(is_sound, what)?;
         let tiles = Tile::for_classes(n_classes, params);
         let width = preparation.width();
         Self::take_tiles(params, n_classes, width, tiles, for_prediction, bundle)
@@ -203,14 +203,11 @@ impl Oaa {
         let is_pruned: bool = bundle.take_meta("is_pruned")?;
         oaa.preparer.fill(bundle)?;
         let columns: Vec<u32> = bundle.take("columns")?;
-        if !oaa.preparer.slots.insert_all(&columns) {
-            return Err(
-                bundle.damaged("\"columns\" does not begin with the constant, or repeats a column")
-            );
-        }
-        if !oaa.preparer.fits(params, for_prediction || is_pruned) {
-            return Err(bundle.damaged("the state does not fit the optimizer"));
-        }
+        let is_sound = oaa.preparer.slots.insert_all(&columns);
+        let what = "\"columns\" does not begin with the constant, or repeats a column";
+        bundle.require(is_sound, what)?;
+        let fits = oaa.preparer.fits(params, for_prediction || is_pruned);
+        bundle.require(fits, "the state does not fit the optimizer")?;
         if is_pruned {
             let mut inner = bundle.unnest("pruned")?;
             oaa.pruned = Some(PrunedWeights::take(&mut inner, classes, columns.len())?);

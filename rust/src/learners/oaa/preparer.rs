@@ -130,11 +130,7 @@ impl ExamplePreparer {
                 break;
             }
             let i = i as usize;
-            if is_stream {
-                preparation.observe_and_read(&batch.rows, i, &mut row);
-            } else {
-                preparation.read(&batch.rows, i, &mut row);
-            }
+            preparation.read_to_learn(&batch.rows, i, is_stream, &mut row);
             for column in &mut row.columns {
                 *column = self.slots.insert(*column);
             }

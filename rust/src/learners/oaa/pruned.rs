@@ -86,10 +86,8 @@ impl PrunedWeights {
             && pruned.classes.len() == n_slots
             && pruned.classes.entries().len() == pruned.weights.len()
             && (is_mapped || pruned.classes.entries().iter().all(is_class));
-        if is_sound {
-            return Ok(pruned);
-        }
-        Err(bundle.damaged("the weights do not fit the classes and columns"))
+        bundle.require(is_sound, "the weights do not fit the classes and columns")?;
+        Ok(pruned)
     }
 
     /// Returns the mean number of weights per feature.

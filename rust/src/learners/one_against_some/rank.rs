@@ -178,10 +178,9 @@ impl OneAgainstSome {
             && index_threshold.is_none_or(f32::is_finite)
             && factors.iter().all(|&x| x.is_finite() && x >= 0.0)
             && scorers.calibration.is_sound();
-        if is_sound {
-            return Ok(scorers);
-        }
-        Err(bundle.damaged("scorers differ in number from the labels or are out of range"))
+        let what = "scorers differ in number from the labels or are out of range";
+        bundle.require(is_sound, what)?;
+        Ok(scorers)
     }
 }
 

@@ -254,11 +254,7 @@ impl OnlineRecallTree {
             group.resize_with(which.len(), RoutedExample::default);
             for (&row, example) in which.iter().zip(group) {
                 let row = row as usize;
-                if is_stream {
-                    example.x.observe_and_read(preparation, &batch.rows, row);
-                } else {
-                    example.x.read(preparation, &batch.rows, row);
-                }
+                example.x.read(preparation, &batch.rows, row, is_stream);
                 let n_labels = label_index.len();
                 example.y = LocalId(label_index.insert(batch.labels()[row]));
                 if is_stream && example.y.at() == n_labels {

@@ -202,14 +202,11 @@ impl OnlineLearner for OnlineRecallTree {
             None => "scorers/trained",
         };
         let n_scorers = bundle.arrays().get(name).map_or(0, Array::len);
-        if n_scorers != n_classes {
-            let what = format_args!("{n_scorers} scorers for {n_classes} classes");
-            return Err(bundle.damaged(what));
-        }
+        let what = format_args!("{n_scorers} scorers for {n_classes} classes");
+        bundle.require(n_scorers == n_classes, what)?;
         let label_bits: f64 = bundle.take_meta("label_bits")?;
-        if !(0.0..=uniform_bits(n_classes)).contains(&label_bits) {
-            return Err(bundle.damaged("the entropy of the labels is out of range"));
-        }
+        let is_sound = (0.0..=uniform_bits(n_classes)).contains(&label_bits);
+        bundle.require(is_sound, "the entropy of the labels is out of range")?;
         // With filled rows, scorers allocate nothing as large as the width.
         let width = preparation.width();
         let mut tree = Self::empty(params, n_classes, label_bits, width, width);

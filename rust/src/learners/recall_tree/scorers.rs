@@ -411,9 +411,7 @@ impl Persist for Scorers {
             && by_label.iter().all(|weights| weights.fits(width))
             && by_column.fits(n_classes)
             && self.trained.iter().chain([&self.passes]).all(is_count);
-        if !fits {
-            return Err(bundle.damaged("the scorers do not fit the classes and columns"));
-        }
+        bundle.require(fits, "the scorers do not fit the classes and columns")?;
         self.weights = match sizes {
             (0, _) => ScorerWeights::ByColumn(by_column),
             _ => ScorerWeights::ByLabel(by_label),
@@ -451,9 +449,9 @@ mod tests {
             ..Params::default()
         };
         let rows = Rows::dense(Values::F32(&[2.0, 1.0]), 1, 2, false).unwrap();
-        let preparation = Preparation::new(Scaling::None, None, &rows, &[]).unwrap();
+        let mut preparation = Preparation::new(Scaling::None, None, &rows, &[]).unwrap();
         let mut example = PathExample::default();
-        example.read(&preparation, &rows, 0);
+        example.read(&mut preparation, &rows, 0, false);
         Regressors::new(Optimizer::Pn, Loss::Hinge, 3).prepare(&mut example, 1.0);
         (Scorers::new(&params, 4, 3, 3), example)
     }

@@ -242,7 +242,7 @@ proptest! {
                 let found = features.iter().map(|&f| node.columns.keys()[f as usize]).zip(values.iter().copied());
                 prop_assert_eq!(found.collect::<Vec<_>>(), wanted.clone());
                 columns.extend(wanted.iter().map(|&(column, _)| column));
-                let found: Vec<u32> = node.examples.labels(i as u32).iter().map(|&label| node.labels[label as usize]).collect();
+                let found: Vec<u32> = node.examples.labels(i as u32).iter().map(|&label| node.labels.keys()[label as usize]).collect();
                 prop_assert_eq!(&found, examples.labels(id));
                 labels.extend(found);
                 prop_assert_eq!(node.examples.weight(i as u32), examples.weight(id));

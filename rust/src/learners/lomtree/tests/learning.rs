@@ -24,11 +24,11 @@ fn learn_each(
     mut after: impl FnMut(&LomTree, usize, f64) -> std::result::Result<(), TestCaseError>,
 ) -> std::result::Result<(), TestCaseError> {
     let rows = Rows::dense(Values::F32(values), labels.len(), WIDTH, false).unwrap();
-    let preparation = Preparation::new(Scaling::None, None, &rows, &[]).unwrap();
+    let mut preparation = Preparation::new(Scaling::None, None, &rows, &[]).unwrap();
     let mut example = PathExample::default();
     let mut total = 0.0;
     for (i, &label) in labels.iter().enumerate() {
-        example.read(&preparation, &rows, i);
+        example.read(&mut preparation, &rows, i, false);
         tree.regressors.prepare(&mut example, weight(i));
         tree.learn_one(&example, label, weight(i));
         total += f64::from(weight(i));

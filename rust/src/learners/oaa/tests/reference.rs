@@ -46,7 +46,7 @@ impl Plain {
 
     fn learn(&mut self, rows: &Rows<'_>, i: usize, labels: &[u32], h: f32, seen: &mut [bool]) {
         let mut example = RowBuffer::default();
-        self.preparation.observe_and_read(rows, i, &mut example);
+        self.preparation.read_to_learn(rows, i, true, &mut example);
         let mut steps = Vec::new();
         self.preconditioner.direction(&example, h, &mut steps);
         let p = Self::scores(&self.weights, &example);

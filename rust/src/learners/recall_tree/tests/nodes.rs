@@ -243,13 +243,13 @@ proptest! {
     /// F candidates at most learn, each once, whatever the example has changed.
     #[test]
     fn at_most_f_candidates_learn(params in routings(), stream in streams(150)) {
-        let (preparation, mut learner) = new_tree(&params, &stream);
+        let (mut preparation, mut learner) = new_tree(&params, &stream);
         let most = params.candidates(N_CLASSES, uniform_bits(N_CLASSES));
         let mut example = RoutedExample::default();
         let batch = stream.batch();
         for i in batch.present() {
             let i = i as usize;
-            example.x.read(&preparation, &batch.rows, i);
+            example.x.read(&mut preparation, &batch.rows, i, false);
             example.y = LocalId(learner.label_index.insert(stream.labels[i]));
             example.weight = batch.weight(i);
             example.clock += 1;
