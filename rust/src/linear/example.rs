@@ -311,11 +311,9 @@ fn spread(columns: &[u32], values: &[f32], into: &mut [f32]) {
 #[inline]
 fn dot_slots(columns: &[u32], values: &[f32], slots: &[Slot<f32>]) -> f32 {
     let mut sum = 0.0;
-    if !slots.is_empty() {
-        for (&column, &x) in columns.iter().zip(values) {
-            if let Some(w) = lookup(slots, column) {
-                sum += w * x;
-            }
+    for (&column, &x) in columns.iter().zip(values) {
+        if let Some(w) = lookup(slots, column) {
+            sum += w * x;
         }
     }
     sum

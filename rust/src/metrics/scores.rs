@@ -87,20 +87,8 @@ impl Weights {
     }
 }
 
-/// Every measure at every cut k, in the order of the cuts.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Measures {
-    /// P@k.
-    pub precision: Vec<f64>,
-    /// nDCG@k.
-    pub ndcg: Vec<f64>,
-    /// recall@k.
-    pub recall: Vec<f64>,
-    /// PSP@k, if there are propensities.
-    pub psp: Option<Vec<f64>>,
-    /// PSnDCG@k, if there are propensities.
-    pub psndcg: Option<Vec<f64>>,
-}
+/// The name of a measure, and its value at every cut k, in the order of the cuts.
+pub type Measure = (&'static str, Vec<f64>);
 
 /// Computes the measures over all rows of any number of batches.
 #[derive(Debug, Clone)]
@@ -212,8 +200,9 @@ impl Scores {
         Ok(())
     }
 
-    /// Returns the measures over all rows so far.
-    pub fn measures(&self) -> Result<Measures> {
+    /// Returns the measures over all rows so far: precision, ndcg (nDCG) and recall, with propensities
+    /// also psp (PSP) and psndcg (PSnDCG).
+    pub fn measures(&self) -> Result<Vec<Measure>> {
         if self.n_rows == 0 {
             return Err(Error::data(
                 "y_true has no rows: there is nothing to average",
@@ -232,15 +221,17 @@ impl Scores {
         };
         // Both sums are 0 if no row has a label.
         let share = |won: f64, most: f64| if most > 0.0 { won / most } else { 0.0 };
-        let weighted =
-            |value: &dyn Fn(usize, &Sums) -> f64| self.weights.as_ref().map(|_| each(value));
-        Ok(Measures {
-            precision: each(&|k, sums| sums.hits / k as f64 / n),
-            ndcg: each(&|_, sums| sums.ndcg / n),
-            recall: each(&|_, sums| sums.recall / n),
-            psp: weighted(&|_, sums| share(sums.won, sums.most)),
-            psndcg: weighted(&|_, sums| share(sums.won_dcg, sums.most_dcg)),
-        })
+        let mut found = vec![
+            ("precision", each(&|k, sums| sums.hits / k as f64 / n)),
+            ("ndcg", each(&|_, sums| sums.ndcg / n)),
+            ("recall", each(&|_, sums| sums.recall / n)),
+        ];
+        if self.weights.is_some() {
+            found.push(("psp", each(&|_, sums| share(sums.won, sums.most))));
+            let psndcg = each(&|_, sums| share(sums.won_dcg, sums.most_dcg));
+            found.push(("psndcg", psndcg));
+        }
+        Ok(found)
     }
 }
 

@@ -140,8 +140,6 @@ impl<'a> Query<'a> {
 /// A task, for an estimate of its effort.
 #[derive(Debug, Clone, Copy)]
 pub enum Task<'a> {
-    /// [`Classifier::fit`]
-    Fit,
     /// [`Classifier::partial_fit`]
     PartialFit,
     /// [`Classifier::predict_topk`] and methods of the same cost.

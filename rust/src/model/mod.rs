@@ -16,5 +16,5 @@ pub use interface::{
 pub use online::{Learning, Member, OnlineLearner, OnlineParams, Predictor, Start};
 pub use online_model::OnlineModel;
 pub(crate) use predict::{block_rows, row_values, Blocks};
-pub use predict::{keep_best, TopK};
+pub use predict::{first_best, keep_best, TopK};
 pub use schedule::{seed_of, Mistakes, Schedule};

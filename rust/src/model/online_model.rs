@@ -328,9 +328,6 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         let batch = &batch.with_weights(weights.as_deref());
         let order = L::present(&self.params, batch);
         control.set_total(self.members.len() as u64 * order.len() as u64);
-        if let [member] = &mut self.members[..] {
-            return member.learn(batch, &order, 0.0, n_threads, control);
-        }
         let schedule = self.params.schedule();
         let results = each_member(&mut self.members, n_threads, |number, member, n_threads| {
             let mut order = order.clone();
@@ -410,7 +407,6 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         /// Estimated number of nodes on a path.
         const DEPTH: usize = 32;
         let (k, options, is_prediction) = match task {
-            Task::Fit => return usize::MAX,
             Task::PartialFit => (1, &PredictOptions::NONE, false),
             Task::Predict { k, options } => (k, options, true),
         };

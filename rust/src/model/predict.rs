@@ -215,6 +215,16 @@ impl<S: Copy + PartialOrd + From<f32>> TopK<S> {
         self.best.truncate(self.k);
     }
 
+    /// Inserts the labels 0, 1, ... of these `scores` that are among the best so far.
+    #[inline]
+    pub fn push_all(&mut self, scores: impl Iterator<Item = S>) {
+        for (label, score) in (0..).zip(scores) {
+            if score > self.bar() {
+                self.push(label, score);
+            }
+        }
+    }
+
     /// Returns the labels, best first.
     pub fn labels(&self) -> impl Iterator<Item = u32> + '_ {
         self.best.iter().map(|&(label, _)| label)
@@ -254,6 +264,11 @@ pub fn keep_best(scored: &mut Vec<(u32, f32)>, n: usize) {
         scored.select_nth_unstable_by(n, |a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         scored.truncate(n);
     }
+}
+
+/// Returns the first entry of the highest score.
+pub fn first_best<L, S: PartialOrd>(scored: impl Iterator<Item = (L, S)>) -> Option<(L, S)> {
+    scored.reduce(|best, next| if next.1 > best.1 { next } else { best })
 }
 
 /// Returns whether `a` ranks before `b`.

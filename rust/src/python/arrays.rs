@@ -242,18 +242,14 @@ where
 
 /// Converts an array to numpy. Only a mapped array is copied.
 pub(super) fn to_numpy(py: Python<'_>, array: Array) -> Bound<'_, PyAny> {
-    match array {
-        Array::U8(a) => a.into_vec().into_pyarray(py).into_any(),
-        Array::I8(a) => a.into_vec().into_pyarray(py).into_any(),
-        Array::U16(a) => a.into_vec().into_pyarray(py).into_any(),
-        Array::U32(a) => a.into_vec().into_pyarray(py).into_any(),
-        Array::I32(a) => a.into_vec().into_pyarray(py).into_any(),
-        Array::U64(a) => a.into_vec().into_pyarray(py).into_any(),
-        Array::I64(a) => a.into_vec().into_pyarray(py).into_any(),
-        Array::I16(a) => a.into_vec().into_pyarray(py).into_any(),
-        Array::F32(a) => a.into_vec().into_pyarray(py).into_any(),
-        Array::F64(a) => a.into_vec().into_pyarray(py).into_any(),
+    macro_rules! convert {
+        ($($variant:ident)*) => {
+            match array {
+                $(Array::$variant(a) => a.into_vec().into_pyarray(py).into_any(),)*
+            }
+        };
     }
+    convert!(U8 I8 U16 I16 U32 I32 U64 I64 F32 F64)
 }
 
 /// Returns `array` with this number of rows and columns.

@@ -79,13 +79,12 @@ impl Classifier {
             Some(held_out) => Some(held_out.batch(n_classes, may_miss_values)?),
             None => None,
         };
-        let effort = taken.model().effort(&batch.rows, Task::Fit);
         let options = FitOptions {
             n_threads,
             warm_start,
             n_passes,
         };
-        brief_or_watched(py, effort, progress, |control| match &validation {
+        watched(py, progress, |control| match &validation {
             None => taken.own().fit(&batch, options, control),
             Some(rows) => taken.own().fit_validated(&batch, rows, options, control),
         })

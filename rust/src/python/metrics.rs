@@ -95,14 +95,9 @@ impl Scores {
 
     /// Returns every measure over all rows so far, a value for each cut.
     fn measures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let found = self.0.measures()?;
         let named = PyDict::new(py);
-        named.set_item("precision", found.precision.into_pyarray(py))?;
-        named.set_item("ndcg", found.ndcg.into_pyarray(py))?;
-        named.set_item("recall", found.recall.into_pyarray(py))?;
-        if let (Some(psp), Some(psndcg)) = (found.psp, found.psndcg) {
-            named.set_item("psp", psp.into_pyarray(py))?;
-            named.set_item("psndcg", psndcg.into_pyarray(py))?;
+        for (name, values) in self.0.measures()? {
+            named.set_item(name, values.into_pyarray(py))?;
         }
         Ok(named)
     }

@@ -10,14 +10,14 @@ use super::grow::{Grower, TrainingSet};
 use super::node::Node;
 use super::sampling::{generator, RowSampler, Weights};
 use super::tree::{
-    clipped_response, heaviest, log_share, push_votes, samme_vote, weighted_error, LeafRows,
-    Leaves, Tree,
+    clipped_response, log_share, push_votes, samme_vote, weighted_error, LeafRows, Leaves, Tree,
 };
 use super::{Algorithm, Params, Votes};
 use crate::control::Control;
 use crate::data::Batch;
 use crate::error::{Error, Result};
 use crate::memory::try_alloc;
+use crate::model::first_best;
 
 /// Some rows of a batch.
 #[derive(Debug, Clone, Copy)]
@@ -294,7 +294,9 @@ fn vote(
     });
     let (k, rate) = (n_classes as f64, params.learning_rate);
     if params.algorithm == Algorithm::Samme && params.votes == Votes::Discrete {
-        let choices: Vec<u32> = by_leaf.map(|by_class| heaviest(&by_class)).collect();
+        let heaviest = |by_class: Vec<_>| first_best(by_class.into_iter());
+        let choices = by_leaf.map(|by_class| heaviest(by_class).map_or(0, |(class, _)| class));
+        let choices: Vec<u32> = choices.collect();
         let error = weighted_error(&choices, grower.leaves(), labels, weights);
         let vote = rate * samme_vote(error, n_classes)?;
         for choice in choices {

@@ -237,11 +237,7 @@ impl Classifier for Gamble {
             let outputs = labels.chunks_mut(k).zip(scores.chunks_mut(k));
             for (row, (labels, scores)) in predictor.scores.chunks_exact(n_classes).zip(outputs) {
                 top.clear();
-                for (class, &score) in (0..).zip(row) {
-                    if score as f32 > top.bar() {
-                        top.push(class, score as f32);
-                    }
-                }
+                top.push_all(row.iter().map(|&score| score as f32));
                 top.write(labels, scores);
             }
             Ok(())
@@ -289,12 +285,9 @@ impl Classifier for Gamble {
         })
     }
 
-    fn effort(&self, rows: &Rows<'_>, task: Task<'_>) -> usize {
+    fn effort(&self, rows: &Rows<'_>, _task: Task<'_>) -> usize {
         /// Cost of a node in products.
         const NODE_PRODUCTS: usize = 16;
-        if !matches!(task, Task::Predict { .. }) {
-            return usize::MAX;
-        }
         let depth = self.params.max_leaves.ilog2() as usize + 1;
         (self.trees.len() * depth * NODE_PRODUCTS + self.n_classes)
             .saturating_mul(rows.n_rows())

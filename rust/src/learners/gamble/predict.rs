@@ -19,6 +19,7 @@ use super::sampling::RowSampler;
 use super::Params;
 use crate::data::Rows;
 use crate::metrics::{softmax_slope, Outcome};
+use crate::model::first_best;
 
 /// Workspace of one thread for scoring blocks of rows.
 #[derive(Default)]
@@ -64,13 +65,7 @@ impl Predictor {
 
 /// Returns the first class of the highest score.
 pub fn best_class(scores: impl Iterator<Item = f32>) -> usize {
-    let mut best = (0, f32::NEG_INFINITY);
-    for (class, score) in scores.enumerate() {
-        if score > best.1 {
-            best = (class, score);
-        }
-    }
-    best.0
+    first_best(scores.enumerate()).map_or(0, |(class, _)| class)
 }
 
 /// Largest number of rows from which the slope is computed.

@@ -140,17 +140,6 @@ pub fn push_votes(
 /// would be infinite.
 const MIN_ERROR: f64 = 1e-10;
 
-/// Returns the class of the largest weight; among equals the first.
-pub fn heaviest(by_class: &[(u32, f64)]) -> u32 {
-    let mut best = (0, f64::NEG_INFINITY);
-    for &(class, weight) in by_class {
-        if weight > best.1 {
-            best = (class, weight);
-        }
-    }
-    best.0
-}
-
 /// Rows that reach a leaf.
 #[derive(Debug, Clone, Copy)]
 pub struct LeafRows<'a> {

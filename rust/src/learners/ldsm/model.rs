@@ -165,15 +165,10 @@ impl Classifier for Ldsm {
         Ok(())
     }
 
-    fn effort(&self, rows: &Rows<'_>, task: Task<'_>) -> usize {
+    fn effort(&self, rows: &Rows<'_>, _task: Task<'_>) -> usize {
         /// Approximate number of nodes that a row visits in a tree.
         const NODES_PER_TREE: usize = 32;
         let arity = self.params.arity as usize;
-        if matches!(task, Task::Fit | Task::PartialFit) {
-            let visits = self.params.n_estimators as usize * self.params.n_epochs as usize;
-            let values = rows.n_values().saturating_mul(visits);
-            return values.saturating_mul(arity);
-        }
         let preparation = self.preparation.as_ref();
         let trees = preparation
             .map_or(0, |preparation| row_values(preparation, rows))

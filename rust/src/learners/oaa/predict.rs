@@ -98,12 +98,8 @@ impl Predictor for TilePredictor<'_> {
             for (i, top) in tops.iter_mut().enumerate() {
                 control.check()?;
                 pruned.score(self.rows.row(i), self.oaa.preparer.span, &mut self.scores);
-                for (class, &score) in (0..).zip(&self.scores) {
-                    // Scores of classes not seen are not above the bar.
-                    if score > top.bar() {
-                        top.push(class, score);
-                    }
-                }
+                // Scores of classes not seen are not above the bar.
+                top.push_all(self.scores.iter().copied());
             }
         }
         self.score_tiles(control, |tile, scores| {

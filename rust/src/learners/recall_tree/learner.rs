@@ -37,7 +37,7 @@ use crate::control::Control;
 use crate::data::LocalIds;
 use crate::error::Result;
 use crate::linear::PathExample;
-use crate::model::{Learning, Mistakes};
+use crate::model::{first_best, Learning, Mistakes};
 use crate::threads::with_threads;
 use crate::tree::NodeId;
 
@@ -199,8 +199,7 @@ impl RoutedExample {
     fn predict(&self, scorers: &Scorers, workspace: &mut ScorerWorkspace) -> Option<LocalId> {
         scorers.score(&self.input(&self.candidates, &self.before), workspace);
         let scored = self.candidates.iter().zip(&workspace.scores);
-        let best = scored.reduce(|best, next| if next.1 > best.1 { next } else { best });
-        best.map(|(&label, _)| label)
+        first_best(scored).map(|(&label, _)| label)
     }
 
     /// Trains the scorers by the last line of Figure 2a: that of the label learns +1, those of the

@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::file::{is_count, Bundle, Columns, Nest, Persist, LARGEST};
 use crate::linear::loss::softmax;
 use crate::linear::{bounded_score, padded, Block, Loss, PathExample, Regressors, Weights};
+use crate::model::first_best;
 use crate::simd::LANES;
 use crate::tree::NodeId;
 
@@ -317,8 +318,7 @@ impl Scorers {
         steps.resize(scores.len(), 0.0);
         let rivals = scores.iter().enumerate();
         let rivals = rivals.filter(|&(place, _)| place != correct);
-        let best = rivals.reduce(|best, next| if next.1 > best.1 { next } else { best });
-        if let Some((rival, best)) = best {
+        if let Some((rival, best)) = first_best(rivals) {
             // The hinge loss requires a lead of 1. Both scores move, so the gap closes twice as
             // fast.
             let ahead = scores[correct] - best + 1.0 - self.margin;
