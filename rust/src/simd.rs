@@ -15,7 +15,6 @@ pub(crate) const LANES: usize = 16;
 macro_rules! dispatched {
     ($(#[$meta:meta])* $vis:vis fn $name:ident $([$($n:ident),*])? ($($arg:ident: $type:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
         $(#[$meta])*
-        #[inline]
         $vis fn $name $(<$(const $n: usize),*>)? ($($arg: $type),*) $(-> $ret)? {
             #[inline(always)]
             #[allow(clippy::inline_always, clippy::too_many_arguments)]
@@ -61,7 +60,6 @@ pub(crate) fn first_where<T: Copy>(slice: &[T], bad: impl Fn(T) -> bool) -> Opti
 
 /// Prefetches the cache line of `place`. The nodes of a path are far apart in memory, and most of a
 /// tree's time is waiting for them.
-#[inline]
 pub(crate) fn prefetch<T>(place: &T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch has no visible effect.

@@ -104,19 +104,16 @@ impl Examples {
     }
 
     /// Returns columns and values of example `i`.
-    #[inline]
     pub fn row(&self, i: u32) -> (&[u32], &[f32]) {
         self.rows.row(i as usize)
     }
 
     /// Returns the labels of example `i`. They increase, except in the copies of a node.
-    #[inline]
     pub fn labels(&self, i: u32) -> &[u32] {
         self.labels.get(i as usize)
     }
 
     /// Returns the importance weight of example `i`.
-    #[inline]
     pub fn weight(&self, i: u32) -> f32 {
         self.weights[i as usize]
     }

@@ -47,7 +47,6 @@ impl LocalIds {
     }
 
     /// Returns the number of `key`, the next one if it has none.
-    #[inline]
     pub fn insert(&mut self, key: u32) -> u32 {
         let id = &mut self.ids[key as usize];
         if *id == 0 {
@@ -68,7 +67,6 @@ impl LocalIds {
     }
 
     /// Returns the number of `key`, if it has one.
-    #[inline]
     pub fn get(&self, key: u32) -> Option<u32> {
         self.ids[key as usize].checked_sub(1)
     }

@@ -51,13 +51,11 @@ impl<T: Clone> Ragged<T> {
     }
 
     /// Returns the range of list `i` in all entries.
-    #[inline]
     pub fn range(&self, i: usize) -> Range<usize> {
         self.starts[i]..self.starts[i + 1]
     }
 
     /// Returns list `i`.
-    #[inline]
     pub fn get(&self, i: usize) -> &[T] {
         &self.entries[self.range(i)]
     }
@@ -167,7 +165,6 @@ impl RaggedRows {
     }
 
     /// Returns columns and values of row `i`.
-    #[inline]
     pub fn row(&self, i: usize) -> (&[u32], &[f32]) {
         let range = self.columns.range(i);
         (&self.columns.entries()[range.clone()], &self.values[range])

@@ -217,7 +217,6 @@ impl<T: Clone> Flat<T> {
     }
 
     /// Returns the vector for changes, copied if mapped.
-    #[inline]
     pub fn to_mut(&mut self) -> &mut Vec<T> {
         if self.is_mapped() {
             self.0 = Storage::Owned(self.iter().cloned().collect());
@@ -252,7 +251,6 @@ impl<T: Clone> Flat<T> {
 impl<T> Deref for Flat<T> {
     type Target = [T];
 
-    #[inline]
     fn deref(&self) -> &[T] {
         match &self.0 {
             Storage::Owned(elements) => elements,

@@ -154,7 +154,6 @@ pub fn is_sum(sum: &f32) -> bool {
 }
 
 /// Limits a sum of importance weights to the range of counts.
-#[inline]
 pub fn bounded_count(sum: f64) -> f64 {
     sum.min(LARGEST_COUNT)
 }

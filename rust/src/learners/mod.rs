@@ -20,7 +20,6 @@ use crate::model::{Classifier, Learner, OnlineModel};
 use crate::params::{Parameter, Params};
 
 /// Returns the finalizer of SplitMix64: each bit of `z` changes about half of the result's bits.
-#[inline]
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

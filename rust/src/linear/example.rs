@@ -102,7 +102,6 @@ impl PathExample {
     /// If a dense row of weights is narrower than the example, or before [`Regressors::prepare`].
     ///
     /// [`Regressors::prepare`]: super::Regressors::prepare
-    #[inline]
     pub fn dot(&self, weights: &Weights<f32>) -> f32 {
         let RowBuffer { columns, values } = &self.row;
         match weights {
@@ -118,7 +117,6 @@ impl PathExample {
     }
 
     /// Adds `step` times the direction to the weights of one regressor of `width` columns.
-    #[inline]
     pub fn add(&self, step: f32, weights: &mut Weights<f32>, width: usize) {
         if self.is_spread {
             weights.spread(width);
@@ -211,7 +209,6 @@ impl Block {
     /// # Panics
     ///
     /// If a dense row of weights has another width than the block.
-    #[inline]
     pub fn dot(&self, i: usize, weights: &Weights<f32>) -> f32 {
         match weights {
             Weights::Row(row) => self.dot_row(i, row),
@@ -224,7 +221,6 @@ impl Block {
     /// # Panics
     ///
     /// If `weights` have another width than the block.
-    #[inline]
     pub fn dot_row(&self, i: usize, weights: &[f32]) -> f32 {
         assert_eq!(weights.len(), self.width);
         match self.full_at[i] {
@@ -242,7 +238,6 @@ impl Block {
     /// # Panics
     ///
     /// If there are fewer weights than the block has columns.
-    #[inline]
     pub fn dot_lanes(&self, i: usize, lanes: &[[f32; LANES]]) -> [f32; LANES] {
         let (columns, values) = self.rows.row(i);
         dot_lanes(columns, values, lanes)
@@ -250,7 +245,6 @@ impl Block {
 
     /// Returns whether row `i` should be scored with [`Self::dot_lanes`], value by value with many
     /// regressors, and not with one dense row of weights after the other.
-    #[inline]
     pub fn is_for_lanes(&self, i: usize) -> bool {
         self.full_at[i] == SPARSE || self.width <= MAX_NARROW_COLUMNS
     }
@@ -261,7 +255,6 @@ impl Block {
     /// # Panics
     ///
     /// If a dense row of weights has another width than the block.
-    #[inline]
     pub fn dot_as_lane(&self, i: usize, weights: &Weights<f32>) -> f32 {
         let (columns, values) = self.rows.row(i);
         match weights {
@@ -278,14 +271,12 @@ impl Block {
     }
 
     /// Prefetches the slots that [`Self::dot_slots`] reads first for row `i`.
-    #[inline]
     pub fn prefetch_slots(&self, i: usize, slots: &[Slot<f32>]) {
         let columns = self.rows.row(i).0.iter().take(MAX_PREFETCHED);
         columns.for_each(|&column| prefetch_slot(slots, column));
     }
 
     /// Returns the product of row `i` with weights in the slots of a table.
-    #[inline]
     pub fn dot_slots(&self, i: usize, slots: &[Slot<f32>]) -> f32 {
         let (columns, values) = self.rows.row(i);
         dot_slots(columns, values, slots)
@@ -308,7 +299,6 @@ fn spread(columns: &[u32], values: &[f32], into: &mut [f32]) {
 }
 
 /// Returns the product with weights in the slots of a table.
-#[inline]
 fn dot_slots(columns: &[u32], values: &[f32], slots: &[Slot<f32>]) -> f32 {
     let mut sum = 0.0;
     for (&column, &x) in columns.iter().zip(values) {

@@ -75,7 +75,6 @@ impl Weights {
     }
 
     /// Returns the weight of `label`, a true label of `row`.
-    #[inline]
     fn get(&self, label: i64, row: usize) -> Result<f64> {
         let weight = self.known.get(label as usize).copied().or(self.unseen);
         weight.ok_or_else(|| {

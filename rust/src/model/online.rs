@@ -225,7 +225,6 @@ impl Learning<'_> {
 
     /// Reads one example after the other. `learn` gets each with its label and importance weight,
     /// and returns whether the prediction before learning was right.
-    #[inline]
     pub fn each(
         &mut self,
         mut learn: impl FnMut(&mut PathExample, u32, f32) -> bool,
@@ -236,7 +235,6 @@ impl Learning<'_> {
 
     /// Reads one example after the other, like [`each`](Self::each), with its row in place of its
     /// label.
-    #[inline]
     pub fn each_row(
         &mut self,
         mut learn: impl FnMut(&mut PathExample, usize, f32) -> bool,

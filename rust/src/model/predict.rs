@@ -191,7 +191,6 @@ impl<S: Copy + PartialOrd + From<f32>> TopK<S> {
     }
 
     /// Returns the score that a label of a higher number must exceed to be inserted.
-    #[inline]
     pub fn bar(&self) -> S {
         match self.best.last() {
             Some(&(_, score)) if self.best.len() == self.k => score,
@@ -200,7 +199,6 @@ impl<S: Copy + PartialOrd + From<f32>> TopK<S> {
     }
 
     /// Inserts a label if it is among the best so far.
-    #[inline]
     pub fn push(&mut self, label: u32, score: S) {
         if self.best.len() == self.k {
             match self.best.last() {
@@ -216,7 +214,6 @@ impl<S: Copy + PartialOrd + From<f32>> TopK<S> {
     }
 
     /// Inserts the labels 0, 1, ... of these `scores` that are among the best so far.
-    #[inline]
     pub fn push_all(&mut self, scores: impl Iterator<Item = S>) {
         for (label, score) in (0..).zip(scores) {
             if score > self.bar() {
@@ -236,7 +233,6 @@ impl TopK {
     pub const NO_LABEL: i32 = -1;
 
     /// Inserts a label that may already be in the list, with its highest score.
-    #[inline]
     pub fn push_again(&mut self, label: u32, score: f32) {
         if let Some(at) = self.best.iter().position(|&(known, _)| known == label) {
             if self.best[at].1 >= score {
@@ -272,7 +268,6 @@ pub fn first_best<L, S: PartialOrd>(scored: impl Iterator<Item = (L, S)>) -> Opt
 }
 
 /// Returns whether `a` ranks before `b`.
-#[inline]
 fn ahead<S: Copy + PartialOrd>(a: (u32, S), b: (u32, S)) -> bool {
     a.1 > b.1 || (a.1 == b.1 && a.0 < b.0)
 }

@@ -97,7 +97,6 @@ pub struct Mistakes {
 
 impl Mistakes {
     /// Adds one example.
-    #[inline]
     pub fn count(&mut self, is_wrong: bool, importance: f32) {
         self.examples = (self.examples + 1).min(MAX_EXAMPLE_COUNT);
         if self.repeats {

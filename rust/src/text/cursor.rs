@@ -21,13 +21,11 @@ impl<'a> Cursor<'a> {
     }
 
     /// Returns the next byte.
-    #[inline]
     pub fn peek(&self) -> u8 {
         self.bytes.get(self.at).copied().unwrap_or(b'\n')
     }
 
     /// Skips one byte.
-    #[inline]
     pub fn bump(&mut self) {
         self.at += 1;
     }
@@ -40,7 +38,6 @@ impl<'a> Cursor<'a> {
     }
 
     /// Skips spaces, tabs and the `\r` of `\r\n`.
-    #[inline]
     pub fn skip_blanks(&mut self) {
         while matches!(self.peek(), b' ' | b'\t' | b'\r') {
             self.at += 1;
@@ -63,7 +60,6 @@ impl<'a> Cursor<'a> {
     }
 
     /// True where a token ends.
-    #[inline]
     pub fn at_blank(&self) -> bool {
         matches!(self.peek(), b' ' | b'\t' | b'\r' | b'\n')
     }
@@ -86,7 +82,6 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads digits and returns their value, saturated, and their number, which may be 0.
-    #[inline]
     pub fn digits(&mut self) -> (u64, usize) {
         let (mut value, from) = (0u64, self.at);
         while let digit @ b'0'..=b'9' = self.peek() {
@@ -99,18 +94,15 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads a finite number as the nearest f32.
-    #[inline]
     pub fn float(&mut self) -> Result<f32, String> {
         self.number("float32", f32::is_finite)
     }
 
     /// Reads a finite number as the nearest f64.
-    #[inline]
     pub fn double(&mut self) -> Result<f64, String> {
         self.number("float64", f64::is_finite)
     }
 
-    #[inline]
     fn number<F: fast_float2::FastFloat>(
         &mut self,
         kind: &str,

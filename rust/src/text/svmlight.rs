@@ -248,7 +248,6 @@ fn rounded(cursor: &Cursor<'_>, at: usize, label: f64) -> String {
 /// Reads the `index:value` pairs up to the end of the line. Indices are stored as they are in the
 /// text. Unsorted pairs, which files of the repository have, are sorted; a repeated index is an
 /// error.
-#[inline]
 pub(super) fn read_features<L>(
     cursor: &mut Cursor<'_>,
     columns: Columns,

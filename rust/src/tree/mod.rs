@@ -27,13 +27,11 @@ impl NodeId {
     pub const NONE: Self = Self(u32::MAX);
 
     /// Returns the index in the arena.
-    #[inline]
     pub fn at(self) -> usize {
         self.0 as usize
     }
 
     /// Returns false for [`NONE`](Self::NONE).
-    #[inline]
     pub fn is_some(self) -> bool {
         self != Self::NONE
     }
@@ -71,7 +69,6 @@ stored_as! {
 ///
 /// Each row is written to both sides, and one of them advances. Without a branch that could be
 /// mispredicted, the loads of the next row start before the side of this one is known.
-#[inline]
 pub fn partition(rows: &mut [u32], right: &mut Vec<u32>, goes_left: impl Fn(u32) -> bool) -> usize {
     right.resize(rows.len().max(right.len()), 0);
     let (mut n_left, mut n_right) = (0, 0);

@@ -245,13 +245,11 @@ impl Columns {
     }
 
     /// Returns the entries of a row: sparse columns in rising order, with codes.
-    #[inline]
     pub fn row_entries(&self, row: usize) -> &[(u32, u32)] {
         self.row_entries.get(row)
     }
 
     /// Returns the code of row `row` in column `column`; O(log entries) in a sparse column.
-    #[inline]
     pub fn code(&self, column: u32, row: u32) -> u32 {
         match &self.columns[column as usize].storage {
             Storage::Small(codes) => codes[row as usize].into(),

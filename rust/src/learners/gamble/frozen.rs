@@ -109,7 +109,6 @@ impl FrozenTrees {
 
     /// Adds the votes of the leaf `leaf` to `scores`, except for the vote that all classes have in
     /// common, which is added to `common`.
-    #[inline]
     pub fn add_votes(&self, leaf: u32, scores: &mut [f64], common: &mut f64) {
         let (start, others) = self.leaves[leaf as usize];
         let (end, _) = self.leaves[leaf as usize + 1];

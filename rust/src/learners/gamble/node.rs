@@ -102,7 +102,6 @@ impl Node {
 
     /// Returns the score of the split into `side` and the rest: the sum of sum_k W_k^2 / W over
     /// both sides. It is 0 if a side has fewer than `min_rows` rows or no weight after rounding.
-    #[inline]
     pub fn split_score(&self, side: &Side) -> f64 {
         let (other_rows, other_weight) = (self.len() - side.n_rows, self.weight - side.weight);
         let has_rows = side.n_rows.min(other_rows) >= self.min_rows;
@@ -137,7 +136,6 @@ pub struct Side {
 pub struct Subset([u64; 4]);
 
 impl Subset {
-    #[inline]
     pub fn contains(&self, code: u32) -> bool {
         code < 256 && self.0[code as usize / 64] >> (code % 64) & 1 == 1
     }
@@ -170,7 +168,6 @@ pub enum Rule {
 }
 
 impl Rule {
-    #[inline]
     pub fn goes_left(&self, code: u32) -> bool {
         match *self {
             Self::Threshold {
@@ -256,7 +253,6 @@ impl BestSplit {
     }
 
     /// Starts the splits by `column`.
-    #[inline]
     pub fn enter(&mut self, column: u32) {
         self.column = column;
         let wins_ties = self.split.is_some_and(|best| column < best.column);
@@ -268,13 +264,11 @@ impl BestSplit {
     }
 
     /// Returns true if a split with this `score` would be the best.
-    #[inline]
     pub fn is_beaten_by(&self, score: f64) -> bool {
         score > self.to_beat
     }
 
     /// Offers a split by the column entered last.
-    #[inline]
     pub fn offer(&mut self, score: f64, rule: impl FnOnce() -> Rule) {
         if self.is_beaten_by(score) {
             self.highest = self.highest.max(score);

@@ -38,7 +38,6 @@ impl SideSums {
 
 /// Returns the score of the split of `node` into a side of `n_rows` rows with these `sums`, and the
 /// rest.
-#[inline]
 fn score(node: &Node, n_rows: usize, sums: SideSums) -> f64 {
     node.split_score(&Side {
         n_rows,
@@ -49,7 +48,6 @@ fn score(node: &Node, n_rows: usize, sums: SideSums) -> f64 {
 }
 
 /// Returns the score of the split of `node` into the row of `item` and all others.
-#[inline]
 pub fn score_alone(node: &Node, item: Item) -> f64 {
     let mut sums = SideSums::default();
     let all = node.totals[item.class as usize];

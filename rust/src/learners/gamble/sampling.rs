@@ -44,7 +44,6 @@ impl Weights {
     }
 
     /// Multiplies the weight of row `row` by e^`by`.
-    #[inline]
     pub fn scale(&mut self, row: usize, by: f64) {
         self.logs[row] += by;
     }
@@ -61,7 +60,6 @@ impl Weights {
     }
 
     /// Returns the distance of the log weight of row `row` below the greatest one.
-    #[inline]
     pub fn below(&self, row: usize) -> f64 {
         self.highest - self.logs[row]
     }
@@ -99,7 +97,6 @@ pub enum SampledFeatures<'a> {
 
 impl SampledFeatures<'_> {
     /// Returns true if `column` is sampled.
-    #[inline]
     pub fn contains(&self, column: u32) -> bool {
         match *self {
             Self::Listed(is_sampled) => is_sampled[column as usize],

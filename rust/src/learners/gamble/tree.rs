@@ -66,7 +66,6 @@ impl Leaves {
     }
 
     /// Returns the classes present in leaf `leaf`, with its votes for them.
-    #[inline]
     pub fn listed(&self, leaf: usize) -> impl Iterator<Item = (u32, f32)> + '_ {
         let span = self.starts[leaf] as usize..self.starts[leaf + 1] as usize;
         let classes = self.classes[span.clone()].iter().copied();

@@ -21,13 +21,11 @@ pub struct LabelStat {
 
 impl LabelStat {
     /// Returns the mean score (e).
-    #[inline]
     pub fn mean(&self) -> f32 {
         mean(self.score.0, self.count.0)
     }
 
     /// Returns the number of arrivals (l), at leaves and internal nodes.
-    #[inline]
     pub fn arrivals(&self) -> f64 {
         f64::from(self.before) + self.count.0
     }
@@ -41,7 +39,6 @@ record!(LabelStat {
 
 /// Returns the mean in single precision, as the authors' program: a comparison of two means can
 /// depend on the last bit.
-#[inline]
 fn mean(sum: f64, n: f64) -> f32 {
     if n > 0.0 {
         sum as f32 / n as f32
@@ -121,19 +118,16 @@ impl Node {
         }
     }
 
-    #[inline]
     pub fn is_leaf(&self) -> bool {
         self.left == NodeId::NONE
     }
 
     /// Returns the mean score over all trainings (E).
-    #[inline]
     pub fn mean(&self) -> f32 {
         mean(self.score, self.count)
     }
 
     /// Iterates over labels and their arrivals, in any order.
-    #[inline]
     pub fn label_arrivals(&self) -> impl Iterator<Item = (u32, f64)> + Clone + '_ {
         let labels = self.labels.iter();
         labels.map(|(label, stat)| (label, stat.arrivals()))
@@ -157,7 +151,6 @@ impl Node {
 
     /// Adds a training and its score to the statistics of a label, given by its place in the table,
     /// and to those of the node.
-    #[inline]
     pub fn add_score(&mut self, place: usize, score: f64, importance: f64) {
         let stat = self.labels.at_mut(place);
         stat.score.0 += importance * score;
@@ -167,7 +160,6 @@ impl Node {
     }
 
     /// Returns the child that a score leads to; zero goes right.
-    #[inline]
     pub fn child(&self, score: f32) -> NodeId {
         if score < 0.0 {
             self.left
@@ -201,12 +193,10 @@ impl Arena {
         }
     }
 
-    #[inline]
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.at()]
     }
 
-    #[inline]
     pub fn node_mut(&mut self, id: NodeId) -> &mut Node {
         &mut self.nodes[id.at()]
     }

@@ -38,7 +38,6 @@ pub(super) struct StepParams {
 
 impl StepParams {
     /// Returns learning rate times importance.
-    #[inline]
     pub fn rate(&self) -> f32 {
         self.eta * self.importance
     }

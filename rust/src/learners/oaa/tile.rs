@@ -141,7 +141,6 @@ impl Tile {
     }
 
     /// Returns the positions in the tile of those `classes` that belong to it.
-    #[inline]
     pub fn positions<'a>(&self, classes: &'a [u32]) -> impl Iterator<Item = usize> + 'a {
         let (first, width) = (self.first, self.width());
         let positions = classes
@@ -151,7 +150,6 @@ impl Tile {
     }
 
     /// Lets the classes of an example compete from now on.
-    #[inline]
     pub fn mark_seen(&mut self, labels: &[u32]) {
         for position in self.positions(labels) {
             self.unseen_mask[position] = 0.0;

@@ -52,7 +52,6 @@ impl DistinctRows {
     }
 
     /// Returns the first of the rows that equal `row`, or None if no other row does.
-    #[inline]
     pub fn first(&self, row: u32) -> Option<u32> {
         let first = self.first.get(row as usize).copied();
         first.filter(|&first| first != Self::ALONE)
@@ -109,7 +108,6 @@ impl<'a> ScorerRows<'a> {
     }
 
     /// Returns columns and values of a row without the constant.
-    #[inline]
     pub fn features(&self, row: u32) -> (&[u32], &[f32]) {
         let values = self.values.get(row as usize);
         let (columns, _) = self.examples.row(row);

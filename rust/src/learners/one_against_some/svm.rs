@@ -263,7 +263,6 @@ impl<'a> Solver<'a> {
         }
     }
 
-    #[inline]
     fn margin(&self, row: u32) -> f64 {
         let (columns, values) = self.rows.features(row);
         let pairs = columns.iter().zip(values);
@@ -273,7 +272,6 @@ impl<'a> Solver<'a> {
         self.bias + product
     }
 
-    #[inline]
     fn add(&mut self, row: u32, factor: f64) {
         let (columns, values) = self.rows.features(row);
         self.bias += factor;

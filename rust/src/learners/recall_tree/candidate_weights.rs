@@ -166,7 +166,6 @@ impl CandidateWeights {
 
     /// Appends the scores of the `n` candidates of `node` for row `i` to `scores`. Returns false if
     /// there is no copy that suits the row. `found` is scratch space.
-    #[inline]
     pub fn score(
         &self,
         (node, n): (NodeId, usize),

@@ -45,7 +45,6 @@ const MIN_MOVED: usize = 12;
 
 impl Column {
     /// Adds the products with `x` to the scores of the candidates.
-    #[inline]
     fn score(&self, x: f32, candidates: &[LocalId], scores: &mut [f32]) {
         if let Some(last) = self.head.len().checked_sub(1) {
             for (score, &label) in scores.iter_mut().zip(candidates) {
@@ -77,7 +76,6 @@ impl Column {
     }
 
     /// Adds to the weight of `label`.
-    #[inline]
     fn add(&mut self, label: LocalId, more: f32) {
         let may_move = self.tail.len() >= MIN_MOVED && self.tail.is_full();
         if label.at() >= self.head.len() && may_move {

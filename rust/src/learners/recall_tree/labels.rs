@@ -18,7 +18,6 @@ pub struct LocalId(pub u32);
 
 impl LocalId {
     /// Returns the id as an index into arrays with one element per label.
-    #[inline]
     pub fn at(self) -> usize {
         self.0 as usize
     }
@@ -51,7 +50,6 @@ pub struct LabelCounts {
 
 impl LabelCounts {
     /// Returns the count of a label.
-    #[inline]
     pub fn get(&self, label: LocalId) -> f64 {
         self.seen.get(label.0).map_or(0.0, |seen| seen.0)
     }
@@ -103,7 +101,6 @@ impl LabelCounts {
     }
 
     /// Returns the most frequent labels, the most frequent first.
-    #[inline]
     pub fn candidates(&self) -> &[LocalId] {
         &self.top
     }
@@ -120,13 +117,11 @@ impl LabelCounts {
     }
 
     /// Prefetches the count of a label.
-    #[inline]
     pub fn prefetch(&self, label: LocalId) {
         self.seen.prefetch(label.0);
     }
 
     /// Prefetches the counts that the binary searches of [`Self::add`] read first.
-    #[inline]
     pub fn prefetch_order(&self) {
         for places in [self.top_counts.len() / 4, self.top_counts.len() / 2] {
             self.top_counts.get(places).into_iter().for_each(prefetch);
@@ -207,7 +202,6 @@ record!(LabelCounts {
 /// label grows by `d`.
 ///
 /// The cost does not depend on the number of labels, because only the terms of n and c change.
-#[inline]
 pub fn entropy_after(h: f64, n: f64, c: f64, d: f64) -> f64 {
     let after = n + d;
     if after <= 0.0 {
@@ -225,7 +219,6 @@ pub fn entropy_after(h: f64, n: f64, c: f64, d: f64) -> f64 {
 
 /// Returns by how much n times the entropy of a child grows if the count of a label grows by `d`.
 /// This is the cost of routing an example to the child.
-#[inline]
 pub fn entropy_cost(h: f64, n: f64, c: f64, d: f64) -> f64 {
     let after = entropy_after(h, n, c, d);
     n * (after - h) + d * after
@@ -236,7 +229,6 @@ pub fn entropy_cost(h: f64, n: f64, c: f64, d: f64) -> f64 {
 /// This is Eq. 1 of the paper, with the multiplier `hyper` in place of its unknown constant, and
 /// with the last term of `form`. It is computed in the precision of the authors' program, because
 /// paths depend on which of two bounds is larger.
-#[inline]
 pub fn recall_bound(mass: f64, n: f64, hyper: f64, form: RecallBound) -> f32 {
     let (mass, n, hyper) = (mass as f32, n as f32, hyper as f32);
     let f = mass / n;

@@ -32,20 +32,17 @@ pub struct Node {
 
 impl Node {
     /// Returns whether examples have passed the node.
-    #[inline]
     pub fn has_children(&self) -> bool {
         self.first_child != 0
     }
 
     /// Returns the left and the right child.
-    #[inline]
     pub fn children(&self) -> [NodeId; 2] {
         [NodeId(self.first_child), NodeId(self.first_child + 1)]
     }
 
     /// Returns the number of its router. A router is created together with the children, so their
     /// place determines its number.
-    #[inline]
     pub fn router(&self) -> u32 {
         (self.first_child - 1) / 2
     }
@@ -150,7 +147,6 @@ impl RoutingTree {
         }
     }
 
-    #[inline]
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.at()]
     }
@@ -225,7 +221,6 @@ impl RoutingTree {
 
     /// Returns whether the stop rule ends a path from `parent` towards `child` at `parent`, because
     /// the recall bound of the child is no better. A tie stops.
-    #[inline]
     pub fn stops(&self, parent: NodeId, child: NodeId) -> bool {
         if self.params.bern_hyper == 0.0 {
             return false;
@@ -391,14 +386,12 @@ impl LearningTree for RoutingTree {
 
 /// Returns whether a router of this score sends right. 0 goes right, as everywhere in the crate, and
 /// so does NaN.
-#[inline]
 pub fn is_right(score: f32) -> bool {
     score >= 0.0 || score.is_nan()
 }
 
 /// Returns the router of node `id`, so that its weights can be prefetched, and prefetches the
 /// statistics of its children.
-#[inline]
 pub fn next_router(nodes: &[Node], id: NodeId) -> Option<u32> {
     let node = &nodes[id.at()];
     node.has_children().then(|| {

@@ -421,7 +421,6 @@ impl Persist for Scorers {
 }
 
 /// Rounds a small gradient at random so that its mean is unchanged.
-#[inline]
 fn rounded(gradient: f32, random: &mut Pcg64Mcg) -> f32 {
     if gradient.abs() >= SMALLEST_GRADIENT {
         gradient
