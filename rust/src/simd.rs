@@ -4,6 +4,9 @@
 //! Products and sums are rounded separately (no fused multiply-add), and every sum uses [`LANES`]
 //! fixed lanes. So all variants, and therefore all models, agree to the last bit on every machine.
 
+// Sums must be inlined into the function that is compiled for an instruction set.
+#![allow(clippy::inline_always)]
+
 /// Lanes of every sum: one 512-bit register, two of 256 bits, four of 128.
 pub(crate) const LANES: usize = 16;
 
@@ -82,7 +85,6 @@ pub(crate) fn prefetch<T>(place: &T) {
 
 /// Sums the lanes pairwise, in a fixed order.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn fold(lanes: [f32; LANES]) -> f32 {
     let mut half = [0.0; LANES / 2];
     for i in 0..LANES / 2 {
@@ -104,7 +106,6 @@ fn fold_four([a, b, c, d]: [f32; LANES / 4]) -> f32 {
 
 /// Adds four vectors of sums.
 #[inline(always)]
-#[allow(clippy::inline_always)]
 fn fold_sums([mut lanes, second, third, fourth]: [[f32; LANES]; 4]) -> [f32; LANES] {
     for lane in 0..LANES {
         lanes[lane] = (lanes[lane] + second[lane]) + (third[lane] + fourth[lane]);
@@ -221,7 +222,6 @@ dispatched! {
 /// Returns the product of a sparse row with weights, as four independent sums, in the same order as
 /// each lane of [`dot_lanes`].
 #[inline(always)]
-#[allow(clippy::inline_always)]
 pub(crate) fn four_sums(columns: &[u32], values: &[f32], weight: impl Fn(u32) -> f32) -> f32 {
     let (columns, last_columns) = columns.as_chunks::<4>();
     let (values, last_values) = values.as_chunks::<4>();

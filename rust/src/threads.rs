@@ -63,6 +63,15 @@ pub fn map_with_worker<W: Send, T: Send>(
 pub struct Pool<T>(Mutex<Vec<T>>);
 
 impl<T> Pool<T> {
+    /// Lends a buffer, which is not kept afterwards unless `is_kept`.
+    pub fn lend_if(&self, is_kept: bool, new: impl FnOnce() -> T) -> Lent<'_, T> {
+        if is_kept {
+            self.lend(new)
+        } else {
+            Lent::alone(new())
+        }
+    }
+
     /// Lends a buffer until it is dropped; creates a `new` one if all are in use.
     pub fn lend(&self, new: impl FnOnce() -> T) -> Lent<'_, T> {
         let free = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();

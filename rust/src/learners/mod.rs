@@ -72,7 +72,7 @@ pub fn load(bundle: Bundle) -> Result<Box<dyn Classifier>> {
         .iter()
         .find(|learner| learner.kind == bundle.kind())
     {
-        Some(learner) => learner.load(bundle),
+        Some(learner) => (learner.load)(bundle),
         None => Err(bundle.damaged(format_args!("unknown kind {:?}", bundle.kind()))),
     }
 }
@@ -143,11 +143,6 @@ impl Registration {
         params.extend(object(json)?);
         params.extend(object(self.fixed)?);
         (self.create)(&Value::Object(params).to_string(), n_classes, label_sets)
-    }
-
-    /// Loads the model in `bundle`, which is of this kind.
-    pub fn load(&self, bundle: Bundle) -> Result<Box<dyn Classifier>> {
-        (self.load)(bundle)
     }
 }
 

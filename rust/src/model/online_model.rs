@@ -17,7 +17,7 @@ use crate::control::Control;
 use crate::data::{Batch, MeanWeight, Preparation, Rows};
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Report};
-use crate::threads::{Lent, Pool};
+use crate::threads::Pool;
 
 /// Maximum number of values in a prediction whose scratch memory is kept for the next one.
 const MAX_KEPT_VALUES: usize = 1 << 12;
@@ -215,11 +215,7 @@ impl<L: OnlineLearner> OnlineModel<L> {
         let frozen = self.frozen(rows.n_rows(), query.control)?;
         let is_small = rows.n_values() <= MAX_KEPT_VALUES;
         let new_predictor = move || {
-            let memory = if is_small {
-                self.memories.lend(L::Memory::default)
-            } else {
-                Lent::default()
-            };
+            let memory = self.memories.lend_if(is_small, L::Memory::default);
             L::predictor(&self.members, frozen, &query.options, memory)
         };
         Ok(Blocks {

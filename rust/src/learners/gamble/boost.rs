@@ -10,7 +10,7 @@ use super::grow::{Grower, TrainingSet};
 use super::node::Node;
 use super::sampling::{generator, RowSampler, Weights};
 use super::tree::{
-    clipped_response, log_share, push_votes, samme_vote, weighted_error, LeafRows, Leaves, Tree,
+    log_share, push_votes, response, samme_vote, weighted_error, LeafRows, Leaves, Tree,
 };
 use super::{Algorithm, Params, Votes};
 use crate::control::Control;
@@ -305,7 +305,7 @@ fn vote(
         return Some(leaves);
     }
     let response = |share| match params.algorithm {
-        Algorithm::Gamble => clipped_response(share, k, params.clip),
+        Algorithm::Gamble => response(share, k, params.clip),
         Algorithm::Samme => log_share(share, k),
     };
     for by_class in by_leaf {

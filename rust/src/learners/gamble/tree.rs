@@ -95,16 +95,12 @@ impl Leaves {
 /// Returns r of a class that has the share `share` of a leaf's weight.
 ///
 /// The weighted mean of the encoded labels is g = (K share - 1) / (K - 1), and r = K (K-1)
-/// g / ((K-2) g + 1). Combining the two avoids the division by K - 1.
-pub fn response(share: f64, n_classes: f64) -> f64 {
+/// g / ((K-2) g + 1). Combining the two avoids the division by K - 1. If `clip` is true, r is bounded
+/// below by -K.
+pub fn response(share: f64, n_classes: f64, clip: bool) -> f64 {
     let k = n_classes;
-    k * (k - 1.0) * (k * share - 1.0) / (k * (k - 2.0) * share + 1.0)
-}
-
-/// Returns r, bounded below by -K if `clip` is true.
-pub fn clipped_response(share: f64, n_classes: f64, clip: bool) -> f64 {
-    let least = if clip { -n_classes } else { f64::NEG_INFINITY };
-    response(share, n_classes).max(least)
+    let r = k * (k - 1.0) * (k * share - 1.0) / (k * (k - 2.0) * share + 1.0);
+    r.max(if clip { -k } else { f64::NEG_INFINITY })
 }
 
 /// Returns the vote of SAMME.R before centering for a class that has the share `share` of a leaf's

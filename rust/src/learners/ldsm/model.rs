@@ -18,7 +18,7 @@ use crate::model::{
     ReachedLeaf, SelectedLabels, Task, TopK, TopKArrays,
 };
 use crate::params::{to_json, Params as _};
-use crate::threads::{sensible, Lent, Pool};
+use crate::threads::{sensible, Pool};
 
 /// An LdSM model: trees, and the centroids and scorers that re-rank their labels.
 #[derive(Debug, Clone)]
@@ -175,7 +175,7 @@ impl Classifier for Ldsm {
             .saturating_mul(rows.n_rows())
             .saturating_mul(self.trees.len().saturating_mul(NODES_PER_TREE * arity));
         let scorers = self.scorers.as_ref();
-        let n_weights = scorers.map_or(0, |scorers| scorers.weights().mean_per_feature());
+        let n_weights = scorers.map_or(0, |scorers| scorers.weights.mean_per_feature());
         trees.saturating_add(rows.n_values().saturating_mul(n_weights))
     }
 
@@ -189,10 +189,7 @@ impl Classifier for Ldsm {
         report.scalar("n_trees", self.trees.len() as u64);
         report.scalar("has_scorers", u8::from(self.scorers.is_some()));
         if let Some(scorers) = &self.scorers {
-            report.scalar(
-                "n_scorer_weights",
-                scorers.weights().lists.n_entries() as u64,
-            );
+            report.scalar("n_scorer_weights", scorers.weights.lists.n_entries() as u64);
             report.scalar("scorer_weight", f64::from(scorers.join.weight));
             report.scalar("scorer_floor", f64::from(scorers.join.floor));
             report.scalar("scorer_idf_power", scorers.idf_power);
@@ -347,11 +344,7 @@ impl Ldsm {
                 centroids: self.centroids.as_ref(),
                 scorers: self.scorers.as_ref(),
                 beta: self.params.beta as f32,
-                memory: if is_kept {
-                    self.memories.lend(new)
-                } else {
-                    Lent::alone(new())
-                },
+                memory: self.memories.lend_if(is_kept, new),
             },
         })
     }

@@ -190,15 +190,11 @@ const LARGEST_TOTAL: f64 = 1e24;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct PolynomialAverage {
     examples: f64,
-    total: f64,
+    /// C before the next example, the factor with which its step is added to u.
+    pub total: f64,
 }
 
 impl PolynomialAverage {
-    /// Returns C before the next example, the factor with which its step is added to u.
-    pub fn total(&self) -> f64 {
-        self.total
-    }
-
     /// Returns true if restored sums can come from examples.
     pub fn is_sound(&self) -> bool {
         is_count(&self.examples)

@@ -70,7 +70,7 @@ impl ExamplePreparer {
     /// Returns the share of the average sums to subtract from the weights for prediction, if
     /// predictions use averages.
     pub fn average_share(&self) -> Option<f32> {
-        let total = self.average.total();
+        let total = self.average.total;
         (total > 0.0).then(|| total.recip() as f32)
     }
 
@@ -150,7 +150,7 @@ impl ExamplePreparer {
                 self.passes
             };
             let eta = params.rate() / (1.0 + passes).sqrt();
-            let average_factor = self.average.total() as f32;
+            let average_factor = self.average.total as f32;
             let step_params = StepParams {
                 eta: eta.min(LARGEST.into()) as f32,
                 importance,

@@ -126,7 +126,7 @@ impl Calibration {
 /// The trained scorers: weights, the join with the other model's scores, and the calibration.
 #[derive(Debug, Clone, Default)]
 pub struct OneAgainstSome {
-    pub(super) weights: LabelWeights,
+    pub weights: LabelWeights,
     pub join: Join,
     pub calibration: Calibration,
     /// The power of inverse document frequencies that scaled the features in training; the weights
@@ -147,10 +147,6 @@ persist!(OneAgainstSome {
 
 impl OneAgainstSome {
     const KIND: &'static str = "one_against_some";
-
-    pub fn weights(&self) -> &LabelWeights {
-        &self.weights
-    }
 
     pub fn to_bundle(&self) -> Bundle {
         let mut bundle = Bundle::new(Self::KIND);
@@ -188,53 +184,36 @@ impl OneAgainstSome {
 #[derive(Debug)]
 pub struct LabelScores {
     scores: Vec<f32>,
-    /// The labels with a score; not kept if there are so few labels that looking at all of them is
-    /// faster.
-    touched: Option<Vec<u32>>,
+    /// The labels with a score.
+    touched: Vec<u32>,
 }
-
-/// Up to this many labels, looking at all of them is faster than noting which have a score: the
-/// leaves of many trees have thousands of entries.
-const MAX_SCANNED_LABELS: usize = 4096;
 
 impl LabelScores {
     /// Creates an empty list of scores of `n_labels` labels.
     pub fn new(n_labels: usize) -> Self {
         Self {
             scores: vec![0.0; n_labels],
-            touched: (n_labels > MAX_SCANNED_LABELS).then(Vec::new),
+            touched: Vec::new(),
         }
     }
 
     /// Removes all scores, for the next row.
     pub fn clear(&mut self) {
-        match &mut self.touched {
-            None => self.scores.fill(0.0),
-            Some(touched) => {
-                for label in touched.drain(..) {
-                    self.scores[label as usize] = 0.0;
-                }
-            }
+        for label in self.touched.drain(..) {
+            self.scores[label as usize] = 0.0;
         }
     }
 
     /// Adds histogram `i` of `histograms`, times `scale`.
     pub fn add(&mut self, histograms: &PackedLists, i: usize, scale: f32) {
-        let scores = &mut self.scores;
-        // Above 0, however small: a score of 0 means that the label has none yet.
-        let added = |count: f32| (count * scale).max(f32::MIN_POSITIVE);
-        match &mut self.touched {
-            None => histograms.for_each(i, |label, [count]| {
-                scores[label as usize] += added(count);
-            }),
-            Some(touched) => histograms.for_each(i, |label, [count]| {
-                let score = &mut scores[label as usize];
-                if *score == 0.0 {
-                    touched.push(label);
-                }
-                *score += added(count);
-            }),
-        }
+        histograms.for_each(i, |label, [count]| {
+            let score = &mut self.scores[label as usize];
+            if *score == 0.0 {
+                self.touched.push(label);
+            }
+            // Above 0, however small: a score of 0 means that the label has none yet.
+            *score += (count * scale).max(f32::MIN_POSITIVE);
+        });
     }
 
     /// Returns the scores by label, 0 for labels without one.
@@ -245,19 +224,8 @@ impl LabelScores {
     /// Calls `visit` with each label that has a score, and the score, in an order that stays the
     /// same until [`Self::clear`].
     pub fn for_each(&self, mut visit: impl FnMut(u32, f32)) {
-        match &self.touched {
-            None => {
-                for (label, &score) in (0..).zip(&self.scores) {
-                    if score > 0.0 {
-                        visit(label, score);
-                    }
-                }
-            }
-            Some(touched) => {
-                for &label in touched {
-                    visit(label, self.scores[label as usize]);
-                }
-            }
+        for &label in &self.touched {
+            visit(label, self.scores[label as usize]);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::tree::{clipped_response, push_votes, response, Leaves};
+use super::super::tree::{push_votes, response, Leaves};
 use super::*;
 use crate::data::Indices;
 use crate::file::Bundle;
@@ -65,7 +65,7 @@ proptest! {
             let g = own - other / (k - 1.0);
             let h = own + other / ((k - 1.0) * (k - 1.0));
             prop_assert!((h - ((k - 2.0) * g + 1.0) / (k - 1.0)).abs() < 1e-12);
-            let r = response(own, k);
+            let r = response(own, k, false);
             prop_assert!((r - k * g / h).abs() < 1e-9 * k * k);
             prop_assert!((-1.0 / (k - 1.0) - 1e-12..=1.0 + 1e-12).contains(&g));
             prop_assert!((-k * (k - 1.0) * (1.0 + 1e-12)..=k * (1.0 + 1e-12)).contains(&r));
@@ -73,7 +73,7 @@ proptest! {
         }
         prop_assert!(sum_g.abs() < 1e-12);
         let mut leaves = Leaves::new();
-        push_votes(&mut leaves, &by_class, n_classes, |share| clipped_response(share, k, clip), 1.0);
+        push_votes(&mut leaves, &by_class, n_classes, |share| response(share, k, clip), 1.0);
         let votes: f64 = leaves.votes.iter().map(|&vote| f64::from(vote)).sum();
         let sum = votes + absent as f64 * f64::from(leaves.others[0]);
         prop_assert!(sum.abs() < 1e-5 * k * k, "{}", sum);

@@ -142,7 +142,7 @@ fn rows_outside_the_sample_gain_limited_weight() {
             &mut leaves,
             &[(class, 1.0)],
             3,
-            |share| response(share, 3.0),
+            |share| response(share, 3.0, false),
             1.0,
         );
     }

@@ -13,7 +13,7 @@ proptest! {
         let params = Params { n_bits: is_hashed.then_some(3), ..with_scorers() };
         let ldsm = data.fit(&params);
         let scorers = ldsm.scorers.as_ref().unwrap();
-        let (join, weights, mut margins) = (scorers.join, scorers.weights(), RowMargins::default());
+        let (join, weights, mut margins) = (scorers.join, &scorers.weights, RowMargins::default());
         let (mut row, preparation) = (RowBuffer::default(), ldsm.preparation.as_ref().unwrap());
         for (i, found) in all(&ldsm, &unseen).iter().enumerate() {
             preparation.read(&unseen.rows(), i, &mut row);
@@ -226,6 +226,6 @@ fn labels_outside_the_sample_get_scorers() {
     let batch = data.batch_with(600);
     ldsm.fit(&batch, with(1, false), &control()).unwrap();
     let scorers = ldsm.scorers.unwrap();
-    assert!(scorers.weights().biases.iter().all(|bias| bias.is_finite()));
+    assert!(scorers.weights.biases.iter().all(|bias| bias.is_finite()));
     assert!([0.0, 1.0].contains(&scorers.idf_power));
 }
