@@ -278,18 +278,13 @@ impl MeanWeight {
     }
 
     /// Adds the next rows of a stream. Returns their importance weights, each divided by the mean up
-    /// to this row, so that the batch boundaries of a stream do not matter; None if all are 1.
-    pub fn follow(&mut self, batch: &Batch<'_>) -> Option<Vec<f64>> {
-        if batch.weights.is_none() && self.sum == self.rows as f64 {
-            self.rows = (self.rows + batch.rows.n_rows() as u64).min(MAX_EXAMPLE_COUNT);
-            self.sum = self.rows as f64;
-            return None;
-        }
+    /// to this row, so that the batch boundaries of a stream do not matter.
+    pub fn follow(&mut self, batch: &Batch<'_>) -> Vec<f64> {
         let relative = |row| {
             self.add(batch.raw_weight(row));
             self.relative(batch.raw_weight(row))
         };
-        Some((0..batch.rows.n_rows()).map(relative).collect())
+        (0..batch.rows.n_rows()).map(relative).collect()
     }
 }
 

@@ -88,16 +88,15 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
     /// Adds new classes, so that there are `n_classes`. An error leaves the learner unchanged.
     fn add_classes(&mut self, n_classes: usize) -> Result<()>;
 
-    /// Does a whole `fit`, if the learner has its own way for these parameters. Otherwise it
-    /// returns false and learns nothing, and the passes of `schedule` follow.
-    fn fit_in_bulk(
-        _member: &mut Member<Self>,
-        _schedule: &Schedule,
-        _batch: &Batch<'_>,
-        _n_threads: usize,
-        _control: &Control,
-    ) -> Result<bool> {
-        Ok(false)
+    /// Learns in the passes of `schedule`.
+    fn fit(
+        member: &mut Member<Self>,
+        schedule: &Schedule,
+        batch: &Batch<'_>,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<()> {
+        member.run_passes(schedule, batch, n_threads, control)
     }
 
     /// Learns examples in order.
@@ -290,7 +289,7 @@ impl<L: OnlineLearner> Member<L> {
 
     /// Learns in the passes of `schedule`. After an interruption, the member keeps what it has
     /// learned; after early stopping, it returns to its best pass.
-    pub(super) fn run_passes(
+    pub(crate) fn run_passes(
         &mut self,
         schedule: &Schedule,
         batch: &Batch<'_>,

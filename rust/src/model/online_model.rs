@@ -241,10 +241,7 @@ fn run_schedule<L: OnlineLearner>(
             seed: seed_of(schedule.seed, number),
             ..schedule
         };
-        if L::fit_in_bulk(member, &schedule, batch, n_threads, control)? {
-            return Ok(());
-        }
-        member.run_passes(&schedule, batch, n_threads, control)
+        L::fit(member, &schedule, batch, n_threads, control)
     })
 }
 
@@ -320,7 +317,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         }
         self.frozen = FrozenMembers::default();
         let is_scaled = self.params.scale_weights();
-        let weights = is_scaled.then(|| self.mean_weight.follow(batch)).flatten();
+        let weights = is_scaled.then(|| self.mean_weight.follow(batch));
         let batch = &batch.with_weights(weights.as_deref());
         let order = L::present(&self.params, batch);
         control.set_total(self.members.len() as u64 * order.len() as u64);

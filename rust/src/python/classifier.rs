@@ -132,9 +132,7 @@ impl Classifier {
     #[pyo3(signature = (X, n_threads=1))]
     fn predict<'py>(&self, X: &Object<'py>, n_threads: usize) -> PyResult<ClassNumbers<'py>> {
         let options = &PredictOptions::NONE;
-        let classes = self.answer(X, n_threads, 1, options, |model, query| {
-            model.predict(query)
-        })?;
+        let classes = self.answer(X, n_threads, 1, options, Model::predict)?;
         Ok(classes.into_pyarray(X.py()))
     }
 

@@ -48,8 +48,7 @@ fn learn_groups<const G: usize>(
         tile.mark_seen(example.labels);
         if let Some(targets) = targets(tile, &example, loss, &p) {
             let sums = update_sums(tile, &example, &targets.slopes, &mut rates);
-            let u = steps(tile, &example, loss, &p, &targets, &sums);
-            apply(tile, &example, &u, &rates);
+            step(tile, &example, loss, &p, &targets, &sums, &rates);
         }
     }
 }
@@ -129,16 +128,17 @@ fn update_sums<const G: usize>(
     [ppu, length]
 }
 
-/// Returns the step of each class, 0 for classes without a slope.
+/// Takes the step of each class that has a slope.
 #[inline(always)]
-fn steps<const G: usize>(
+fn step<const G: usize>(
     tile: &mut Tile,
     example: &Example<'_>,
     loss: Loss,
     p: &[Lanes; G],
     targets: &Targets<G>,
     [ppu, length]: &[[Lanes; G]; 2],
-) -> [Lanes; G] {
+    rates: &[[Lanes; G]],
+) {
     let mut u = [[0.0f32; LANES]; G];
     each_lane::<G>(|g, lane| {
         if targets.slopes[g][lane] > 0.0 {
@@ -151,17 +151,6 @@ fn steps<const G: usize>(
             }
         }
     });
-    u
-}
-
-/// Adds the steps to the weights.
-#[inline(always)]
-fn apply<const G: usize>(
-    tile: &mut Tile,
-    example: &Example<'_>,
-    u: &[Lanes; G],
-    rates: &[[Lanes; G]],
-) {
     let features = example.slots.iter().zip(example.values);
     for ((&slot, &x), rates) in features.zip(rates) {
         let weights = row_mut::<G>(tile.weights.to_mut(), slot);
