@@ -176,20 +176,17 @@ impl PackedLists {
     }
 
     /// Returns the range of entries of list `i`.
-    #[inline]
     pub fn range(&self, i: usize) -> Range<usize> {
         let starts = self.block_ends(i);
         starts[0] as usize..starts[self.n_blocks] as usize
     }
 
     /// Returns the start of each block of list `i`, and the end of the last one.
-    #[inline]
     fn block_ends(&self, i: usize) -> &[u32] {
         &self.starts[i * self.n_blocks..=(i + 1) * self.n_blocks]
     }
 
     /// Calls `visit` with each id of list `i`, in increasing order, and its values.
-    #[inline]
     pub fn for_each<const M: usize>(&self, i: usize, visit: impl FnMut(u32, [f32; M])) {
         if self.bits == 8 {
             self.for_each_id(&self.bytes_of_ids, i, visit);
@@ -198,7 +195,6 @@ impl PackedLists {
         }
     }
 
-    #[inline]
     fn for_each_id<const M: usize, I: Copy + Into<u32>>(
         &self,
         ids: &[I],
@@ -213,7 +209,6 @@ impl PackedLists {
         }
     }
 
-    #[inline]
     fn for_each_value<const M: usize, I: Copy + Into<u32>, V: Copy + Into<f32>>(
         &self,
         ids: &[I],
@@ -244,7 +239,6 @@ impl PackedLists {
     }
 
     /// Returns a view of list `i` that finds ids.
-    #[inline]
     pub fn lookup<const M: usize>(&self, i: usize) -> Lookup<'_, M> {
         let (values, scales) = self.values(i);
         Lookup {
@@ -258,7 +252,6 @@ impl PackedLists {
     }
 
     /// Returns the values of all lists, and the scales of list `i`.
-    #[inline]
     fn values<const M: usize>(&self, i: usize) -> (Values<'_, M>, [f32; M]) {
         let scales = self.scales.get(i * M..(i + 1) * M);
         let values = if !self.bytes.is_empty() {
@@ -353,7 +346,6 @@ impl PackedLists {
         })
     }
 
-    #[inline]
     fn lower_bits(&self, at: usize) -> u32 {
         if self.bits == 8 {
             self.bytes_of_ids[at].into()
@@ -395,14 +387,12 @@ enum Values<'a, const M: usize> {
     Bits16(&'a [[i16; M]]),
 }
 
-#[inline]
 fn scaled<const M: usize, V: Copy + Into<f32>>(values: &[V; M], scales: &[f32; M]) -> [f32; M] {
     std::array::from_fn(|j| values[j].into() * scales[j])
 }
 
 impl<const M: usize> Lookup<'_, M> {
     /// Returns the values of `id`, or zeros if the list does not have it.
-    #[inline]
     pub fn get(&self, id: u32) -> [f32; M] {
         let block = id as usize >> self.bits;
         let start = self.starts[block] as usize;

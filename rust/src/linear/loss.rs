@@ -27,7 +27,6 @@ choices! {
 impl Loss {
     /// Returns the length of the step along a direction whose product with the example is `ppu`
     /// ("prediction change per unit"). `a` is the learning rate times the importance weight.
-    #[inline]
     pub fn step(self, y: f32, p: f32, a: f32, ppu: f32) -> f32 {
         // Below this, the closed forms lose precision and their limits are used.
         const SMALL: f32 = 1e-6;
@@ -80,7 +79,6 @@ impl Loss {
     }
 
     /// Returns the squared derivative of the loss by `p`.
-    #[inline]
     pub fn slope_squared(self, y: f32, p: f32) -> f32 {
         match self {
             Self::Squared => 4.0 * (y - p) * (y - p),

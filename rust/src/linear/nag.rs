@@ -97,7 +97,6 @@ pub struct NagTotals {
 
 impl NagTotals {
     /// Does step 4 for an example of normalized squared length `length`, and returns M.
-    #[inline]
     pub fn update(&mut self, importance: f32, length: f32) -> f32 {
         self.t = bounded_count(self.t + f64::from(importance));
         self.n = bounded_count(self.n + f64::from(importance) * f64::from(length));
@@ -127,7 +126,6 @@ impl Span {
     };
 
     /// Widens the span to `label`.
-    #[inline]
     pub fn widen(&mut self, label: f32) {
         self.low = self.low.min(label);
         self.high = self.high.max(label);
@@ -139,7 +137,6 @@ impl Span {
     }
 
     /// Clamps `p` to the span.
-    #[inline]
     pub fn clamp(self, p: f32) -> f32 {
         p.clamp(self.low, self.high)
     }
@@ -147,7 +144,6 @@ impl Span {
 
 /// Returns the product of an example with the weights of one regressor, which may have lost the sums
 /// beside them.
-#[inline]
 pub(super) fn product<S: Copy + Default + Into<f32>>(weights: &Weights<S>, row: &RowBuffer) -> f32 {
     let mut sum = 0.0;
     for (&column, &x) in row.columns.iter().zip(&row.values) {

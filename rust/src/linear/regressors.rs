@@ -41,7 +41,6 @@ impl Rate {
     }
 
     /// Returns the step, times `importance`, of a router after `n` updates.
-    #[inline]
     pub fn step(self, importance: f32, n: f64, example: &PathExample) -> f32 {
         let age = n as f32 / (AGE_UNIT + AGE_UNIT_PER_DIMENSION * example.dimension());
         (importance * self.rate).min(f32::MAX) / (1.0 + self.decay * age).sqrt()
@@ -132,7 +131,6 @@ impl Regressors {
     }
 
     /// Returns the score of regressor `number`, not clamped.
-    #[inline]
     pub fn score(&self, number: u32, example: &PathExample) -> f32 {
         let number = number as usize;
         match &self.kind {
@@ -148,7 +146,6 @@ impl Regressors {
     ///
     /// `ahead` gets the new score as soon as it is known, and may return the number of the next
     /// regressor, whose weights are then prefetched during the update.
-    #[inline]
     pub fn learn(
         &mut self,
         number: u32,
@@ -203,7 +200,6 @@ impl Regressors {
 
     /// Returns the score of regressor `number` for row `i` of `block`, to the bit that of its
     /// [`plain`](Self::plain) weights in a frozen tree.
-    #[inline]
     pub fn frozen_score(&self, number: u32, block: &Block, i: usize) -> f32 {
         let number = number as usize;
         match &self.kind {
@@ -250,7 +246,6 @@ record!(NagTotals {
 });
 
 /// Returns whether this is a valid size of a feature, which is 0 before its first update.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "like all rules")]
 fn is_size(size: &f32) -> bool {
     *size == 0.0 || SIZES.contains(size)
 }

@@ -69,12 +69,14 @@ impl<S: Copy + Default> AlignedRow<S> {
 impl<S> Deref for AlignedRow<S> {
     type Target = [S];
 
+    #[inline]
     fn deref(&self) -> &[S] {
         &self.memory[self.from..]
     }
 }
 
 impl<S> DerefMut for AlignedRow<S> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [S] {
         &mut self.memory[self.from..]
     }
@@ -138,16 +140,19 @@ impl<V: Copy + Default> Table<V> {
     }
 
     /// Returns whether the next new key makes the table grow.
+    #[inline]
     pub fn is_full(&self) -> bool {
         (self.len as usize + 1) * 4 > self.slots.len() * 3
     }
 
     /// Returns the value of `key`, if there is one.
+    #[inline]
     pub fn get(&self, key: u32) -> Option<&V> {
         lookup(&self.slots, key)
     }
 
     /// Returns the value of `key`, which is inserted if it is new.
+    #[inline]
     pub fn entry(&mut self, key: u32) -> &mut V {
         let at = self.place_of(key);
         &mut self.slots[at].value
@@ -155,6 +160,7 @@ impl<V: Copy + Default> Table<V> {
 
     /// Returns the slot of `key`, which is inserted if it is new. The slot is valid until the next
     /// insertion.
+    #[inline]
     pub fn place_of(&mut self, key: u32) -> usize {
         debug_assert_ne!(key, FREE_KEY);
         loop {
@@ -178,11 +184,13 @@ impl<V: Copy + Default> Table<V> {
     }
 
     /// Returns the value in a slot that [`Self::place_of`] returned.
+    #[inline]
     pub fn at_mut(&mut self, place: usize) -> &mut V {
         &mut self.slots[place].value
     }
 
     /// Prefetches the cache line in which a search for `key` begins.
+    #[inline]
     pub fn prefetch(&self, key: u32) {
         prefetch_slot(&self.slots, key);
     }
@@ -201,6 +209,7 @@ impl<V: Copy + Default> Table<V> {
     }
 
     /// Returns keys and values in the order of the slots, which depends on the insertions only.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (u32, &V)> + Clone {
         self.slots
             .iter()
@@ -237,12 +246,14 @@ impl<V: Copy + Default> FromIterator<(u32, V)> for Table<V> {
 }
 
 /// Returns the preferred slot of `key`: the upper bits of its product with 2^32 / golden ratio.
+#[inline]
 fn place(key: u32, capacity: usize) -> usize {
     let bits = capacity.trailing_zeros();
     (key.wrapping_mul(0x9E37_79B1) >> (32 - bits)) as usize
 }
 
 /// Prefetches the cache line in which [`lookup`] begins.
+#[inline]
 pub fn prefetch_slot<V>(slots: &[Slot<V>], key: u32) {
     if !slots.is_empty() {
         prefetch(&slots[place(key, slots.len())]);
@@ -250,6 +261,7 @@ pub fn prefetch_slot<V>(slots: &[Slot<V>], key: u32) {
 }
 
 /// Returns the value of `key` in the slots of a table, or in a copy of them.
+#[inline]
 pub fn lookup<V>(slots: &[Slot<V>], key: u32) -> Option<&V> {
     if slots.is_empty() {
         return None;
@@ -289,6 +301,7 @@ impl<S: Copy + Default> Default for Weights<S> {
 impl<S: Copy + Default> Weights<S> {
     /// Prepares for at most `incoming` new columns: a table that would not be smaller than a row of
     /// `width` columns becomes a row.
+    #[inline]
     pub fn prepare_for(&mut self, incoming: usize, width: usize) {
         if let Self::Table(table) = self {
             // Half of the slots may be free, and a slot also has a key.
@@ -320,6 +333,7 @@ impl<S: Copy + Default> Weights<S> {
     }
 
     /// Returns the weight of `column`.
+    #[inline]
     pub fn get(&self, column: u32) -> S {
         match self {
             Self::Table(table) => table.get(column).copied().unwrap_or_default(),
@@ -328,6 +342,7 @@ impl<S: Copy + Default> Weights<S> {
     }
 
     /// Calls `change(entry, weight)` for each of `columns`, in order, and inserts missing weights.
+    #[inline]
     pub fn change(&mut self, columns: &[u32], mut change: impl FnMut(usize, &mut S)) {
         match self {
             Self::Table(table) => {
@@ -344,6 +359,7 @@ impl<S: Copy + Default> Weights<S> {
     }
 
     /// Prefetches the weights of `columns`.
+    #[inline]
     pub fn prefetch(&self, columns: &[u32]) {
         /// After the first lines of a row, the processor prefetches by itself.
         const MAX_LINES: usize = 4;

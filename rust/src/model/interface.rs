@@ -5,24 +5,13 @@ use std::fmt::Debug;
 use serde::Deserialize;
 
 use crate::control::Control;
-use crate::data::{Batch, Rows};
+use crate::data::{Batch, Ragged, Rows};
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Report};
 use crate::params::Params;
 
 /// Best labels and their scores, row by row.
 pub type TopKArrays = (Vec<i32>, Vec<f32>);
-
-/// Label set of each row with scores, as the arrays of a CSR matrix.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct SelectedLabels {
-    /// Start of each row in `labels`, and the end of the last row.
-    pub starts: Vec<i64>,
-    /// Labels.
-    pub labels: Vec<i32>,
-    /// Scores of the labels.
-    pub scores: Vec<f32>,
-}
 
 /// Rule that selects the label set of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -224,12 +213,8 @@ pub trait Classifier: Debug + Send + Sync {
         Err(self.cannot("score all classes"))
     }
 
-    /// Returns the label set of each row.
-    fn select_labels(
-        &self,
-        _query: &Query<'_>,
-        _selection: LabelSelection,
-    ) -> Result<SelectedLabels> {
+    /// Returns the label set of each row, increasing, and the scores of these labels.
+    fn select_labels(&self, _: &Query<'_>, _: LabelSelection) -> Result<Ragged<(u32, f32)>> {
         Err(self.cannot("select label sets"))
     }
 

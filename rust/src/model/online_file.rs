@@ -16,13 +16,8 @@ use crate::threads::Pool;
 const MEMBER: &str = "member";
 
 impl<L: OnlineLearner> Member<L> {
-    /// Returns the bundle of the member.
-    pub(super) fn to_bundle(&self) -> Bundle {
-        self.with_learner(&self.learner)
-    }
-
-    /// Returns the bundle of the member, with a version of its learner for prediction only.
-    fn with_learner(&self, learner: &L) -> Bundle {
+    /// Returns the bundle of the member, with its learner or a version of it for prediction only.
+    pub(super) fn to_bundle(&self, learner: &L) -> Bundle {
         let mut bundle = Bundle::new(MEMBER);
         self.preparation.put(&mut bundle);
         bundle.put_meta("progress", &self.progress);
@@ -57,7 +52,7 @@ impl<L: OnlineLearner> OnlineModel<L> {
     pub(super) fn for_prediction(&self, compact: bool, control: &Control) -> Result<Bundle> {
         let is_narrow = |name: &str| L::NARROW_ARRAYS.iter().any(|start| name.starts_with(start));
         let members = self.members.iter().map(|member| {
-            let mut bundle = member.with_learner(&member.learner.for_prediction(control)?);
+            let mut bundle = member.to_bundle(&member.learner.for_prediction(control)?);
             if compact && member.preparation.scaling() != Scaling::None {
                 bundle.narrow(is_narrow);
             }

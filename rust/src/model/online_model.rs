@@ -441,7 +441,8 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
     }
 
     fn to_bundle(&self) -> Bundle {
-        let members = self.members.iter().map(Member::to_bundle);
+        let members = self.members.iter();
+        let members = members.map(|member| member.to_bundle(&member.learner));
         self.stored(self.for_prediction, members)
     }
 

@@ -55,7 +55,6 @@ impl Classifier {
         X, y, sample_weight=None, n_threads=1, progress=None, warm_start=false, validation=None,
         n_passes=None
     ))]
-    #[expect(clippy::too_many_arguments, reason = "Python passes them by name")]
     fn fit(
         &self,
         X: &Object<'_>,
@@ -95,7 +94,6 @@ impl Classifier {
     #[pyo3(signature = (
         X, y, sample_weight=None, n_threads=1, progress=None, n_classes=None, labels=None
     ))]
-    #[expect(clippy::too_many_arguments, reason = "Python passes them by name")]
     fn partial_fit(
         &self,
         X: &Object<'_>,
@@ -122,7 +120,7 @@ impl Classifier {
         });
         if outcome.is_ok() || taken.model().n_classes() > n_known {
             if let Some(labels) = labels {
-                taken.set_labels(Some(labels.into()));
+                taken.share.labels = Some(labels.into());
             }
         }
         outcome
@@ -193,8 +191,12 @@ impl Classifier {
         let found = self.answer(X, n_threads, 1, options, |model, query| {
             model.select_labels(query, selection)
         })?;
-        let (starts, labels) = (found.starts.into_pyarray(py), found.labels.into_pyarray(py));
-        (starts, labels, found.scores.into_pyarray(py)).into_pyobject(py)
+        let starts: Vec<i64> = found.starts().iter().map(|&start| start as i64).collect();
+        let entries = found.entries().iter();
+        let (labels, scores): (Vec<i32>, Vec<f32>) =
+            entries.map(|&(label, score)| (label as i32, score)).unzip();
+        let (starts, labels) = (starts.into_pyarray(py), labels.into_pyarray(py));
+        (starts, labels, scores.into_pyarray(py)).into_pyobject(py)
     }
 
     /// Returns the best class of each row after one tree, two trees and so on, as an array of shape

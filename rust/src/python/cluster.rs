@@ -25,7 +25,6 @@ impl OaaClasses {
     /// Trains block number `block[0]` of `block[1]` blocks.
     #[new]
     #[pyo3(signature = (params_json, n_classes, label_sets, X, y, sample_weight, block, n_threads=1))]
-    #[expect(clippy::too_many_arguments, reason = "Python passes them by name")]
     fn new(
         params_json: &str,
         n_classes: usize,

@@ -1,8 +1,12 @@
 //! The Python binding. It converts arguments, releases the interpreter while the core works, and
 //! maps errors. It contains no algorithm.
 
-// pyo3 passes arguments by value, and X is scikit-learn's name.
-#![allow(clippy::needless_pass_by_value, non_snake_case)]
+// pyo3 passes arguments by value, Python passes many by name, and X is scikit-learn's name.
+#![allow(
+    clippy::needless_pass_by_value,
+    clippy::too_many_arguments,
+    non_snake_case
+)]
 
 mod arrays;
 mod classifier;

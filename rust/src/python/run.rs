@@ -254,7 +254,7 @@ impl SharedModel {
 /// A model that learns. A panic leaves it valid, so it is always returned.
 pub(super) struct Taken<'a> {
     from: &'a SharedModel,
-    share: Share,
+    pub share: Share,
     learning: Arc<Learning>,
 }
 
@@ -270,11 +270,6 @@ impl Taken<'_> {
             *model = model.boxed_clone().into();
         }
         Arc::get_mut(model).expect("nothing shares a copy")
-    }
-
-    /// Replaces the labels.
-    pub fn set_labels(&mut self, labels: Labels) {
-        self.share.labels = labels;
     }
 
     /// Replaces parameters that do not affect what was learned.

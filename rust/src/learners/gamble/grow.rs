@@ -175,19 +175,14 @@ impl Grower {
         let Spans { sampled, others } = self.nodes[node].spans.clone();
         let columns = training_set.columns;
         let goes_left = |row| split.rule.goes_left(columns.code(split.column, row));
-        let rows = &mut self.sampled[sampled.clone()];
-        let middle = sampled.start + partition(rows, &mut self.right, goes_left);
-        let rows = &mut self.others[others.clone()];
-        let other_middle = others.start + partition(rows, &mut self.right, goes_left);
-        let left = Spans {
-            sampled: sampled.start..middle,
-            others: others.start..other_middle,
+        let mut halves = |rows: &mut [u32], Range { start, end }: Range<usize>| {
+            let middle = start + partition(&mut rows[start..end], &mut self.right, goes_left);
+            [start..middle, middle..end]
         };
-        let right = Spans {
-            sampled: middle..sampled.end,
-            others: other_middle..others.end,
-        };
-        [left, right]
+        let [left, right] = halves(&mut self.sampled, sampled);
+        let [other_left, other_right] = halves(&mut self.others, others);
+        [(left, other_left), (right, other_right)]
+            .map(|(sampled, others)| Spans { sampled, others })
     }
 
     /// Adds a leaf, and finds its best split if the leaf may be split later.

@@ -229,7 +229,6 @@ pub struct CategorySet {
 record!(CategorySet { values: are_values });
 
 /// Returns true for the value of a column, and for a bound beyond all values.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the form of all rules")]
 fn is_value(value: &f32) -> bool {
     !value.is_nan()
 }

@@ -9,13 +9,13 @@ use super::top_splits::TopSplits;
 use super::train::TrainingSet;
 use super::tree::Tree;
 use crate::control::Control;
-use crate::data::{Batch, Preparation, Rows};
+use crate::data::{Batch, Preparation, Ragged, Rows};
 use crate::error::{Error, Result};
 use crate::file::{Bundle, Nest, Report};
 use crate::learners::one_against_some::{OneAgainstSome, N_ROUNDS};
 use crate::model::{
     block_rows, checks, row_values, Blocks, Classifier, FitOptions, LabelSelection, Learner, Query,
-    ReachedLeaf, SelectedLabels, Task, TopK, TopKArrays,
+    ReachedLeaf, Task, TopK, TopKArrays,
 };
 use crate::params::{to_json, Params as _};
 use crate::threads::{sensible, Pool};
@@ -111,7 +111,7 @@ impl Classifier for Ldsm {
         &self,
         query: &Query<'_>,
         selection: LabelSelection,
-    ) -> Result<SelectedLabels> {
+    ) -> Result<Ragged<(u32, f32)>> {
         let (blocks, control) = (self.blocks(query)?, query.control);
         let rows = blocks.fill(1, Vec::new(), |predictor, which, rows: &mut [Vec<_>]| {
             let mut selected = Vec::new();
@@ -123,17 +123,9 @@ impl Classifier for Ldsm {
             }
             Ok(())
         })?;
-        let mut all = SelectedLabels {
-            starts: vec![0],
-            ..SelectedLabels::default()
-        };
-        for row in rows {
-            let labels = row.iter().map(|&(label, _)| label as i32);
-            all.labels.extend(labels);
-            all.scores.extend(row.iter().map(|&(_, score)| score));
-            all.starts.push(all.labels.len() as i64);
-        }
-        Ok(all)
+        let mut sets = Ragged::default();
+        rows.into_iter().for_each(|row| sets.push(row));
+        Ok(sets)
     }
 
     fn leaves(&self, query: &Query<'_>) -> Result<Vec<Vec<ReachedLeaf>>> {

@@ -27,9 +27,7 @@ use crate::data::{
     Values,
 };
 use crate::error::Error;
-use crate::model::{
-    Classifier, FitOptions, LabelSelection, Learner, PredictOptions, Query, SelectedLabels,
-};
+use crate::model::{Classifier, FitOptions, LabelSelection, Learner, PredictOptions, Query};
 use crate::tree::NodeId;
 
 pub(in crate::learners) const N_CLASSES: usize = 9;

@@ -176,7 +176,6 @@ impl LomTree {
 
     /// Lines 16 to 18: trains the regressor of the internal node `j` to send the label further to
     /// the side of its mean score, relative to that of all examples.
-    #[inline]
     fn train(
         &mut self,
         j: NodeId,

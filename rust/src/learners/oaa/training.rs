@@ -60,9 +60,6 @@ record!(Answer {
 });
 
 impl Answer {
-    /// Bytes of a stored answer.
-    pub const BYTES: usize = 2 * size_of::<f32>() + size_of::<bool>();
-
     /// Returns the answer for example `i` of a chunk, from the best class of each tile. Equal scores
     /// go to the lowest class.
     fn new(bests: &[Vec<BestClass>], chunk: &Chunk, i: usize) -> Self {

@@ -28,13 +28,11 @@ pub struct Join {
 }
 
 /// Returns the squared hinge loss of a margin if the label is present.
-#[inline]
 fn loss_if_present(margin: f32) -> f32 {
     (1.0 - margin).max(0.0).powi(2)
 }
 
 impl Join {
-    #[inline]
     pub fn score(self, score_before: f32, margin: f32) -> f32 {
         if margin == f32::NEG_INFINITY {
             // The other model may know labels that have no scorer.
@@ -64,7 +62,6 @@ impl Join {
 
     /// Returns an upper bound of the score without computing an exponential, so that the many
     /// labels far below the best are cheap.
-    #[inline]
     pub fn upper_bound(self, score_before: f32, margin: f32) -> f32 {
         /// More than rounding adds to a score.
         const SLACK: f32 = 1.0 + 1e-5;
@@ -109,7 +106,6 @@ impl Default for Calibration {
 }
 
 impl Calibration {
-    #[inline]
     pub fn probability(self, score: f32) -> f32 {
         let logit = self.offset + self.slope * score.ln();
         // A probability of 0 would mean that there is no score.

@@ -192,7 +192,6 @@ impl FeatureIndex {
 
     /// Adds the weights for feature `column`, times `x`, to the labels' `sums`, and marks their
     /// blocks in `is_met`.
-    #[inline]
     fn add(&self, column: u32, x: f32, sums: &mut [f32], is_met: &mut [bool]) {
         let column = column as usize;
         if self.row_of[column] != LISTED {
@@ -209,7 +208,6 @@ impl FeatureIndex {
 
     /// Returns the labels, increasing, that have a weight for feature `column`, and the weights;
     /// nothing for a feature with a row.
-    #[inline]
     pub fn list(&self, column: usize) -> &[(u32, f32)] {
         self.lists.get(column)
     }
@@ -275,7 +273,6 @@ impl RowMargins {
 
     /// Returns a label's margin. Without a complete index this takes time proportional to the
     /// label's weights or to the row's values, whichever is less.
-    #[inline]
     pub fn margin(&self, weights: &LabelWeights, label: u32) -> f32 {
         if weights.is_index_complete() {
             return self.index_margin(weights, label);
@@ -294,7 +291,6 @@ impl RowMargins {
     }
 
     /// Returns a label's margin by the weights of the index.
-    #[inline]
     pub fn index_margin(&self, weights: &LabelWeights, label: u32) -> f32 {
         self.products[label as usize] + weights.biases[label as usize]
     }

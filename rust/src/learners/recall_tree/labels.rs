@@ -137,10 +137,8 @@ impl LabelCounts {
             .filter(|(label, _)| !self.top.contains(label))
             .collect();
         others.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        for (label, count) in others
-            .into_iter()
-            .take(capacity.saturating_sub(self.top.len()))
-        {
+        others.truncate(capacity.saturating_sub(self.top.len()));
+        for (label, count) in others {
             self.top.push(label);
             self.top_counts.push(count);
             self.mass += count;

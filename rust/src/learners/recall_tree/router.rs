@@ -62,7 +62,6 @@ record!(Node {
 } .. { bound: 0.0 });
 
 /// Returns whether a number may be the rounded entropy of some labels.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "as all rules")]
 fn is_entropy(entropy: &f64) -> bool {
     entropy.abs() <= 1e3
 }

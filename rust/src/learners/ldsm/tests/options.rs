@@ -119,8 +119,9 @@ proptest! {
         let all = LabelSelection::Above(f32::NEG_INFINITY);
         let all = |ldsm: &Ldsm| ldsm.select_labels(&Query::new(&data.rows(), 1, &control()), all).unwrap();
         let (found, wanted) = (all(&ldsm), all(&wanted));
-        prop_assert_eq!((&found.starts, &found.labels), (&wanted.starts, &wanted.labels));
-        for (&found, &wanted) in found.scores.iter().zip(&wanted.scores) {
+        prop_assert_eq!(found.starts(), wanted.starts());
+        for (&(label, found), &(expected, wanted)) in found.entries().iter().zip(wanted.entries()) {
+            prop_assert_eq!(label, expected);
             prop_assert!(is_near(found.into(), wanted.into(), 1e-5), "{found} {wanted}");
         }
         let dense = |data: &Data| {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::trees::nodes_of;
 use super::*;
+use crate::data::Ragged;
 use crate::file::{Array, Bundle, Element};
 
 /// Returns the scores of a row by its leaves, and the mean number of labels per example in them.
@@ -57,22 +58,13 @@ pub(in crate::learners) fn all(ldsm: &Ldsm, data: &Data) -> Vec<BTreeMap<u32, f3
     rows_of(&found)
 }
 
-fn rows_of(found: &SelectedLabels) -> Vec<BTreeMap<u32, f32>> {
-    let spans = found
-        .starts
-        .windows(2)
-        .map(|pair| pair[0] as usize..pair[1] as usize);
-    spans
-        .map(|span| {
-            let labels = &found.labels[span.clone()];
-            assert!(
-                labels.windows(2).all(|pair| pair[0] < pair[1]),
-                "{labels:?}"
-            );
-            let labels = labels.iter().map(|&label| label as u32);
-            labels.zip(found.scores[span].iter().copied()).collect()
-        })
-        .collect()
+fn rows_of(found: &Ragged<(u32, f32)>) -> Vec<BTreeMap<u32, f32>> {
+    let rows = (0..found.len()).map(|i| {
+        let labels = found.get(i);
+        assert!(labels.is_sorted_by(|a, b| a.0 < b.0), "{labels:?}");
+        labels.iter().copied().collect()
+    });
+    rows.collect()
 }
 
 /// Sorts labels by score, equal scores by label.
@@ -243,7 +235,7 @@ proptest! {
             let found = ldsm.select_labels(&Query::new(&alone.rows(), 1, &control()), LabelSelection::Best(4)).unwrap();
             let mut alone: Vec<(i32, u32)> = together[4 * i..4 * i + 4].iter().copied().filter(|&(label, _)| label >= 0).collect();
             alone.sort_unstable();
-            prop_assert!(found.labels.into_iter().zip(found.scores.iter().map(|s| s.to_bits())).eq(alone));
+            prop_assert!(found.get(0).iter().map(|&(label, score)| (label as i32, score.to_bits())).eq(alone));
         }
     }
 }
