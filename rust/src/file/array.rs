@@ -1,6 +1,5 @@
 //! Typed arrays and their little-endian bytes. [`Flat`] arrays may be part of a mapped file.
 
-use std::fmt;
 use std::io::{self, Read, Write};
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -175,8 +174,10 @@ impl Array {
 /// A flat array: a vector, or a part of a mapped model file.
 ///
 /// Both dereference to a slice. [`to_mut`](Self::to_mut) copies a mapped array first.
+#[derive(Debug)]
 pub struct Flat<T: 'static>(Storage<T>);
 
+#[derive(Debug)]
 enum Storage<T: 'static> {
     Owned(Vec<T>),
     /// Exists only if `T` is an [`Element`]; see [`Flat::mapped`].
@@ -294,29 +295,8 @@ impl<T: Clone> Clone for Flat<T> {
     }
 }
 
-impl<T: fmt::Debug> fmt::Debug for Flat<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
-    }
-}
-
 impl<T: PartialEq> PartialEq for Flat<T> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
-    }
-}
-
-impl<T: PartialEq, const N: usize> PartialEq<[T; N]> for Flat<T> {
-    fn eq(&self, other: &[T; N]) -> bool {
-        **self == *other
-    }
-}
-
-impl<'a, T> IntoIterator for &'a Flat<T> {
-    type Item = &'a T;
-    type IntoIter = std::slice::Iter<'a, T>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.iter()
     }
 }

@@ -31,24 +31,14 @@ pub const LEARNERS: &[Registration] = &[
     Registration::of::<OnlineModel<oaa::Oaa>>("oaa"),
     Registration::of::<OnlineModel<lomtree::LomTree>>("lomtree"),
     Registration::of::<OnlineModel<recall_tree::OnlineRecallTree>>("recall-tree"),
-    Registration::variant::<OnlineModel<label_tree::LabelTree>>(
-        "filter-tree",
-        r#"{"policy": "filter"}"#,
-        "{}",
-    ),
-    Registration::variant::<OnlineModel<label_tree::LabelTree>>(
-        "random-tree",
-        r#"{"policy": "random"}"#,
-        "{}",
-    ),
+    Registration::of::<OnlineModel<label_tree::LabelTree>>("filter-tree")
+        .with(r#"{"policy": "filter"}"#, "{}"),
+    Registration::of::<OnlineModel<label_tree::LabelTree>>("random-tree")
+        .with(r#"{"policy": "random"}"#, "{}"),
     Registration::of::<ldsm::Ldsm>("ldsm"),
-    Registration::variant::<gamble::Gamble>(
-        "gamble",
-        r#"{"algorithm": "gamble", "votes": "discrete"}"#,
-        "{}",
-    ),
-    Registration::variant::<gamble::Gamble>(
-        "samme",
+    Registration::of::<gamble::Gamble>("gamble")
+        .with(r#"{"algorithm": "gamble", "votes": "discrete"}"#, "{}"),
+    Registration::of::<gamble::Gamble>("samme").with(
         r#"{"algorithm": "samme", "clip": false}"#,
         r#"{"n_estimators": 300, "max_leaves": 15, "learning_rate": 1.0, "max_features": 1.0,
             "subsample": 1.0, "trim": 0.0}"#,
@@ -94,28 +84,28 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// Returns the entry of a learner without other parameters.
+    /// Returns the entry of a learner.
     pub const fn of<L: Learner>(name: &'static str) -> Self {
-        Self::variant::<L>(name, "{}", "{}")
-    }
-
-    /// Returns the entry of a learner with `fixed` parameters and other `defaults`, both as JSON.
-    pub const fn variant<L: Learner>(
-        name: &'static str,
-        fixed: &'static str,
-        defaults: &'static str,
-    ) -> Self {
         Self {
             name,
             kind: L::KIND,
-            fixed,
-            defaults,
+            fixed: "{}",
+            defaults: "{}",
             list: <L::Params as Params>::list,
             create: |json, n_classes, label_sets| {
                 let params = L::Params::from_json(json)?;
                 Ok(Box::new(L::create(params, n_classes, label_sets)?))
             },
             load: |bundle| Ok(Box::new(L::from_bundle(bundle)?)),
+        }
+    }
+
+    /// Sets `fixed` parameters and other `defaults`, both as JSON.
+    const fn with(self, fixed: &'static str, defaults: &'static str) -> Self {
+        Self {
+            fixed,
+            defaults,
+            ..self
         }
     }
 

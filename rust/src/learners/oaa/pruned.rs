@@ -117,7 +117,7 @@ impl PrunedWeights {
             }
         }
         // Tiles also add the constant last, as it is the last feature of a row.
-        for (score, bias) in scores.iter_mut().zip(&self.biases) {
+        for (score, bias) in scores.iter_mut().zip(self.biases.iter()) {
             *score = bounded_score(*score) + bias;
         }
         if let Some(span) = span {

@@ -176,7 +176,7 @@ impl Tile {
     pub fn prediction_weights(&self, share: Option<f32>) -> AlignedRow<f32> {
         let mut weights = AlignedRow::from(&self.weights[..]);
         if let Some(share) = share {
-            for (w, &u) in weights.iter_mut().zip(&self.average_sums) {
+            for (w, &u) in weights.iter_mut().zip(self.average_sums.iter()) {
                 *w = averaged(*w, u, share);
             }
         }

@@ -120,7 +120,7 @@ proptest! {
         let all = |ldsm: &Ldsm| ldsm.select_labels(&Query::new(&data.rows(), 1, &control()), all).unwrap();
         let (found, wanted) = (all(&ldsm), all(&wanted));
         prop_assert_eq!(found.starts(), wanted.starts());
-        for (&(label, found), &(expected, wanted)) in found.entries().iter().zip(wanted.entries()) {
+        for (&(label, found), &(expected, wanted)) in found.entries().iter().zip(wanted.entries().iter()) {
             prop_assert_eq!(label, expected);
             prop_assert!(is_near(found.into(), wanted.into(), 1e-5), "{found} {wanted}");
         }
