@@ -6,7 +6,7 @@ use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::interface::{
-    checks, Classifier, FitOptions, Learner, PredictOptions, Query, ReachedLeaf, Task, TopKArrays,
+    checks, Classifier, FitOptions, PredictOptions, Query, ReachedLeaf, Task, TopKArrays,
 };
 use super::online::{
     each_member, remove_stragglers, Member, OnlineLearner, OnlineParams, Predictor, Start,
@@ -42,18 +42,18 @@ const MAX_KEPT_VALUES: usize = 1 << 12;
 /// ```
 #[derive(Debug, Clone)]
 pub struct OnlineModel<L: OnlineLearner> {
-    pub(super) params: L::Params,
-    pub(super) n_classes: usize,
-    pub(super) label_sets: bool,
+    pub(crate) params: L::Params,
+    pub(crate) n_classes: usize,
+    pub(crate) label_sets: bool,
     /// Empty before training.
-    pub(super) members: Vec<Member<L>>,
+    pub(crate) members: Vec<Member<L>>,
     /// Mean weight of the learned examples, each counted once.
-    pub(super) mean_weight: MeanWeight,
+    pub(crate) mean_weight: MeanWeight,
     /// True if the model was stored for prediction only.
-    pub(super) for_prediction: bool,
-    pub(super) frozen: FrozenMembers<L::Frozen>,
+    pub(crate) for_prediction: bool,
+    pub(crate) frozen: FrozenMembers<L::Frozen>,
     /// Scratch memory of predictions of few rows.
-    pub(super) memories: Pool<L::Memory>,
+    pub(crate) memories: Pool<L::Memory>,
 }
 
 /// Preparation and weights of a `fit`, computed from all examples.
@@ -81,20 +81,6 @@ impl<L: OnlineLearner> OnlineModel<L> {
             .iter()
             .for_each(|member| all.add(&member.progress));
         all.loss()
-    }
-
-    /// Creates a model from a trained member.
-    pub(crate) fn from_member(
-        params: L::Params,
-        (n_classes, label_sets): (usize, bool),
-        member: Member<L>,
-        mean_weight: MeanWeight,
-    ) -> Result<Self> {
-        Ok(Self {
-            members: vec![member],
-            mean_weight,
-            ..Self::create(params, n_classes, label_sets)?
-        })
     }
 
     /// Checks the examples of a `fit`, and chooses their preparation and weights.

@@ -18,7 +18,7 @@ use crate::threads::with_threads;
 /// are predicted by the members themselves, with the same results to the bit, until their number
 /// is worth freezing. So freezing at most doubles the time of predictions.
 #[derive(Debug)]
-pub(super) struct FrozenMembers<F> {
+pub(crate) struct FrozenMembers<F> {
     forms: OnceLock<Vec<F>>,
     /// Number of rows that were predicted without the frozen forms.
     n_rows: AtomicUsize,

@@ -23,7 +23,8 @@ const CELLS_PER_ENTRY: usize = 4;
 #[derive(Debug, Default)]
 pub struct SparseSplitter {
     /// Entries of the sampled columns. From the highest bits down, an entry has its column (64
-    /// bits), its code (32 bits) and the position of its row in the node (32 bits).
+    /// bits), its code (32 bits) and the position of its row in the node (32 bits). There is memory
+    /// for the entries of all columns.
     entries: Vec<u128>,
     /// Weights of the entries by column and class.
     cells: Vec<f64>,
@@ -45,28 +46,25 @@ impl SparseSplitter {
         best: &mut BestSplit,
     ) {
         let n_entries = |&row: &u32| columns.row_entries(row as usize).len();
-        let n_entries = node.rows.iter().map(n_entries).sum();
+        let n_entries: usize = node.rows.iter().map(n_entries).sum();
         let n_cells = stride(node) * columns.columns.len();
         if columns.are_binary && n_cells <= CELLS_PER_ENTRY * n_entries {
             self.find_by_cells(node, columns, sampled, best);
         } else {
-            self.find_by_runs(node, columns, sampled, n_entries, scan, best);
+            self.entries.resize(self.entries.len().max(n_entries), 0);
+            self.find_by_runs(node, columns, sampled, scan, best);
         }
     }
 
-    /// Sorts the entries of the sampled columns by column and scans each column. The node's rows
-    /// have `n_entries` entries in all columns.
+    /// Sorts the entries of the sampled columns by column and scans each column.
     fn find_by_runs(
         &mut self,
         node: &Node,
         columns: &Columns,
         sampled: SampledFeatures<'_>,
-        n_entries: usize,
         scan: &mut RunScan,
         best: &mut BestSplit,
     ) {
-        let size = self.entries.len().max(n_entries);
-        self.entries.resize(size, 0);
         let mut n = 0;
         // Branchless: every entry is written, and those of other columns are overwritten.
         for (at, &row) in (0..).zip(&node.rows) {

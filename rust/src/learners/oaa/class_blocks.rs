@@ -95,8 +95,11 @@ impl ClassBlock {
         let parts = blocks.iter().map(|block| Ok(block.trained.clone()));
         let n_passes = oaa.params.schedule().n_passes;
         let member = TrainedTiles::join(parts, n_passes)?.ok_or_else(missing)?;
-        let labels = (oaa.n_classes, first.label_sets);
-        OnlineModel::from_member(oaa.params.clone(), labels, member, first.mean_weight)
+        Ok(OnlineModel {
+            members: vec![member],
+            mean_weight: first.mean_weight,
+            ..OnlineModel::create(oaa.params.clone(), oaa.n_classes, first.label_sets)?
+        })
     }
 
     /// Returns the approximate number of bytes in memory.
