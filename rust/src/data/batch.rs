@@ -67,11 +67,6 @@ impl<'a> LabelSets<'a> {
         self.n_classes
     }
 
-    /// Number of labels of all rows.
-    pub fn total(&self) -> usize {
-        self.labels.len()
-    }
-
     /// Returns the row starts and the labels, to be read in place.
     pub(crate) fn parts(&self) -> (Indices<'a>, Indices<'a>) {
         (self.starts, self.labels)

@@ -175,11 +175,6 @@ impl RaggedRows {
         self.columns.len()
     }
 
-    /// Returns whether there are no rows.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Number of values in all rows.
     pub fn n_values(&self) -> usize {
         self.values.len()

@@ -87,7 +87,7 @@ impl Scores {
         let truth = truth.label_sets(n_labels)?;
         let ranking = RankingArg::take(y_pred)?;
         let ranking = ranking.ranking(bounded.then_some(n_labels))?;
-        let effort = truth.total().saturating_add(ranking.n_values());
+        let effort = truth.parts().1.len().saturating_add(ranking.n_values());
         brief_or_watched(py, effort, None, |control| {
             self.0.add(&truth, &ranking, control)
         })

@@ -212,7 +212,10 @@ impl SharedModel {
 
     /// Takes the model to learn, after other learning has ended. Dropping the result returns it.
     pub fn take(&self, py: Python<'_>) -> PyResult<Taken<'_>> {
-        let learning = Arc::new(Learning::new());
+        let learning = Arc::new(Learning {
+            process: process::id(),
+            outcome: OnceLock::new(),
+        });
         loop {
             let mut held = self.lock();
             let other = match &*held {
@@ -296,13 +299,6 @@ struct Learning {
 }
 
 impl Learning {
-    fn new() -> Self {
-        Self {
-            process: process::id(),
-            outcome: OnceLock::new(),
-        }
-    }
-
     /// Waits for the outcome. Ctrl-C ends the wait.
     fn wait(&self, py: Python<'_>) -> PyResult<Share> {
         if self.process != process::id() {

@@ -77,7 +77,6 @@ impl<const M: usize, const P: usize> ObjectiveSums<M, P> {
     /// Returns the set of directions, as bits, that minimizes the objective once an example of these
     /// labels and `weight` has gone there. `coin` decides between equal sets; the set of all
     /// directions never wins a tie.
-    #[inline]
     pub fn best_directions(
         &self,
         labels: &[u32],
@@ -108,7 +107,6 @@ impl<const M: usize, const P: usize> ObjectiveSums<M, P> {
     /// Children are added one by one, and each doubles the number of sets. The cost of a set without
     /// or with the new child is the cost of the set so far plus that of the new child's pairs. The
     /// latter is summed for all sets in the same way.
-    #[inline]
     fn cost_of_all_sets(pair_costs: &[PairCosts; P]) -> [f64; MAX_SETS] {
         let mut costs = [0.0; MAX_SETS];
         for j in 1..M {
@@ -134,7 +132,6 @@ impl<const M: usize, const P: usize> ObjectiveSums<M, P> {
     }
 
     /// Returns the costs of each pair for an example of these labels and `weight`.
-    #[inline]
     fn pair_costs(&self, labels: &[u32], weight: f64) -> [PairCosts; P] {
         // Every other label is added to separate sums, so that additions need not wait for each other.
         let mut halves = [[[0.0f64; P]; 3]; 2];
@@ -175,7 +172,6 @@ impl<const M: usize, const P: usize> ObjectiveSums<M, P> {
     }
 
     /// Adds an example of these labels and clamped margins.
-    #[inline]
     pub fn add(&mut self, labels: &[u32], weight: f64, clamped: &[f32; M]) {
         let n = weight * labels.len() as f64;
         self.labels_seen += n;
@@ -304,7 +300,6 @@ impl<const M: usize, const P: usize> NodeStatsSums<M, P> {
         }
     }
 
-    #[inline]
     pub fn add(&mut self, labels: &[u32], weight: f64, margins: &[f32; M]) {
         let clamped = margins.map(|margin| margin.clamp(0.0, 1.0));
         self.objective.add(labels, weight, &clamped);

@@ -126,7 +126,7 @@ impl Oaa {
             let (params, tiles, preparer) = (&self.params, &mut self.tiles, &mut self.preparer);
             preparer.fill_chunk(params, learning, order, &mut chunk);
             let mut outcome = Ok(());
-            while !chunk.rows.is_empty() {
+            while chunk.rows.len() > 0 {
                 let n_slots = preparer.slots.len();
                 let n_learned = chunk.rows.len();
                 order = if outcome.is_ok() {
