@@ -108,7 +108,8 @@ impl ClassBlock {
         let planes = oaa.tiles.iter().flat_map(Tile::planes);
         let dense: usize = planes.map(|plane| size_of_val(&**plane)).sum();
         let sparse = oaa.pruned.as_ref().map_or(0, PrunedWeights::n_weights) * 8;
-        let answers = size_of::<Answer>() * self.trained.answers.len();
+        // Stored as two floats and a byte each.
+        let answers = 9 * self.trained.answers.len();
         dense + sparse + answers + 4 * oaa.preparer.slots.len()
     }
 
