@@ -18,6 +18,11 @@ use crate::linear::{Loss, PathExample, Rate, Regressors, Scores, Span};
 use crate::tree::{Junction, LearningTree, Topology, NO_TERMINAL};
 use crate::{persist, record};
 
+/// Number of routers, from the root downwards, whose examples tell how reliable a tree is.
+const N_UPPER_ROUTERS: usize = 64;
+/// Least and largest factor of scores.
+const SHARPNESS: [f32; 2] = [0.25, 4.0];
+
 /// The places of labels and routers in the tree.
 #[derive(Debug, Clone)]
 pub struct Layout {
@@ -116,8 +121,7 @@ pub struct LabelTree {
     pub(super) prediction: Prediction,
     /// True if rows have label sets. Every node then has a regressor.
     pub(super) label_sets: bool,
-    /// True if the most probable labels are predicted and scores are logits.
-    is_probabilistic: bool,
+    loss: Loss,
     rate: Rate,
     pub(super) layout: Layout,
     /// A record for each regressor.
@@ -179,7 +183,7 @@ impl LearningTree for LabelTree {
 
     /// Logits have no bounds, but the paths of a tree that predicts by path stay as they were.
     fn span(&self) -> Span {
-        if self.is_probabilistic {
+        if self.prediction == Prediction::MostProbable && self.loss == Loss::Logistic {
             Span::UNBOUNDED
         } else {
             self.regressors.span()
@@ -212,13 +216,31 @@ impl LabelTree {
             policy: params.policy,
             prediction,
             label_sets,
-            is_probabilistic: prediction == Prediction::MostProbable && loss == Loss::Logistic,
+            loss,
             rate: Rate::new(params.learning_rate, params.decay),
             records: vec![RouterRecord::default(); n_regressors],
             examples: vec![0.0; layout.order.len()],
             layout,
             regressors,
         }
+    }
+
+    /// Returns the factor that turns scores into logits of a router's sides. With the logistic loss
+    /// scores are logits. Else the more reliable the routers are, the larger is the factor: half the
+    /// log-odds that they send an example to its label's side, as `AdaBoost` weighs a classifier. Half,
+    /// because they have just learned these examples. The upper routers speak for all, so that this
+    /// takes O(1).
+    pub(super) fn sharpness(&self) -> f32 {
+        if self.loss == Loss::Logistic {
+            return 1.0;
+        }
+        let upper = self.records.iter().take(N_UPPER_ROUTERS);
+        let (won, lost) = upper.fold((0.0, 0.0), |(won, lost), record| {
+            (won + record.won, lost + (record.trained - record.won))
+        });
+        let half_logit = (0.5 * f64::ln(won / lost)) as f32;
+        // A new tree has neither, and the maximum ignores NaN.
+        half_logit.max(SHARPNESS[0]).min(SHARPNESS[1])
     }
 
     /// Learns one example, after `regressors.prepare`, from the leaf of its label upwards. Returns

@@ -6,7 +6,7 @@ use crate::data::Rows;
 use crate::error::Result;
 use crate::model::{Member, Predictor, TopK};
 use crate::threads::Lent;
-use crate::tree::{BestFirst, Branching, FrozenRouters, Routers, RoutingMemory};
+use crate::tree::{BestFirst, Branching, FrozenRouters, Junction, Routers, RoutingMemory};
 
 /// A predictor of blocks of rows, for one thread.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub struct BlockPredictor<'a> {
     memory: Lent<'a, RoutingMemory>,
     terminals: Vec<u32>,
     search: BestFirst,
+    /// Factor of the routers' scores in the search.
+    sharpness: f32,
 }
 
 impl<'a> BlockPredictor<'a> {
@@ -35,6 +37,7 @@ impl<'a> BlockPredictor<'a> {
             } else {
                 Branching::Choice
             }),
+            sharpness: member.learner.sharpness(),
         }
     }
 
@@ -67,7 +70,7 @@ impl Predictor for BlockPredictor<'_> {
                 if row % Control::CHUNK == 0 {
                     control.check()?;
                 }
-                let look = self.routers.look(&self.memory.block, row);
+                let look = sharpened(self.routers.look(&self.memory.block, row), self.sharpness);
                 let found = self.search.most_probable(root, &look, n_classes);
                 *label = found.map_or(TopK::NO_LABEL, |(_, label)| label as i32);
             }
@@ -107,7 +110,7 @@ impl Predictor for BlockPredictor<'_> {
                 control.check()?;
             }
             let (k, block) = (k.min(n_classes), &self.memory.block);
-            let look = self.routers.look(block, row);
+            let look = sharpened(self.routers.look(block, row), self.sharpness);
             let first = match tree.prediction {
                 Prediction::Path => Some(search.end_of_path(root, &look)),
                 Prediction::MostProbable if tree.label_sets => None,
@@ -125,6 +128,17 @@ impl Predictor for BlockPredictor<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// Multiplies the scores that `look` returns.
+fn sharpened(look: impl Fn(u32) -> Junction<f32>, factor: f32) -> impl Fn(u32) -> Junction<f32> {
+    move |node| match look(node) {
+        Junction::Router { router, children } => Junction::Router {
+            router: router * factor,
+            children,
+        },
+        terminal @ Junction::Terminal(_) => terminal,
     }
 }
 
