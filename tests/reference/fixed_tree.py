@@ -12,7 +12,8 @@ The package's choices are used where the paper leaves something open:
 * the left side is learned as -1; a score below 0 goes left, 0 and above right;
 * a label wins a match by the score after the update;
 * the step of a predictor shrinks with its updates only if ``decay`` is above 0, which
-  is not compared for "nag".
+  is not compared for "nag";
+* losses without probabilities give logits by a factor that depends on the share of won matches.
 """
 
 import math
@@ -27,7 +28,7 @@ class FixedTree:
     """A tree over ``order``, the labels from left to right; ``policy`` is "filter" or "random"."""
 
     def __init__(self, order, n_features, policy, loss="quantile", eta=0.5):
-        self.policy = policy
+        self.policy, self.loss = policy, loss
         self.nodes = []  # labels of each internal node: (left, right)
         self.root = self.build(list(order))
         n_nodes = max(len(self.nodes), 1)
@@ -72,13 +73,22 @@ class FixedTree:
                 break
         return answer
 
+    def sharpness(self):
+        """Return the factor of scores: half the log-odds of winning, of all fewer than 64 nodes."""
+        if self.loss == "logistic":
+            return 1.0
+        won, lost = self.won.sum(), (self.trained - self.won).sum()
+        if won == 0 or lost == 0:
+            return 4.0 if won else 0.25
+        return min(max(0.5 * math.log(won / lost), 0.25), 4.0)
+
     def log_probabilities(self, idx, x):
         """Return each label's sum of the logistic models' log-probabilities on its path."""
-        result = {}
+        result, sharpness = {}, self.sharpness()
         for label in self.nodes[0][0] + self.nodes[0][1] if self.nodes else [self.root]:
             total = 0.0
             for number in self.path(label):
-                score = float(self.score(number, idx, x))
+                score = sharpness * float(self.score(number, idx, x))
                 total -= np.logaddexp(0.0, score if label in self.nodes[number][0] else -score)
             result[label] = total
         return result

@@ -112,7 +112,7 @@ impl PathExample {
                 // of the columns resets `width` to 0.
                 unsafe { sparse_dot(columns, values, row) }
             }
-            Weights::Table(table) => dot_slots(columns, values, table.slots()),
+            Weights::Table(table) => dot_slots(columns, values, table.slots(), |w| w),
         }
     }
 
@@ -216,6 +216,28 @@ impl Block {
         }
     }
 
+    /// Returns the product of row `i` with the `weight` of each entry of one regressor, to the bit that
+    /// of [`Self::dot`] with these weights.
+    ///
+    /// # Panics
+    ///
+    /// If a dense row of weights is narrower than a column, or has another width than the block.
+    pub fn dot_with<S: Copy + Default>(
+        &self,
+        i: usize,
+        entries: &Weights<S>,
+        weight: impl Fn(S) -> f32,
+    ) -> f32 {
+        let (columns, values) = self.rows.row(i);
+        match entries {
+            Weights::Table(table) => dot_slots(columns, values, table.slots(), weight),
+            Weights::Row(row) if self.full_at[i] == SPARSE => {
+                four_sums(columns, values, |column| weight(row[column as usize]))
+            }
+            Weights::Row(_) => self.dot(i, &entries.map(weight)),
+        }
+    }
+
     /// Returns the product of row `i` with a dense row of weights.
     ///
     /// # Panics
@@ -279,7 +301,7 @@ impl Block {
     /// Returns the product of row `i` with weights in the slots of a table.
     pub fn dot_slots(&self, i: usize, slots: &[Slot<f32>]) -> f32 {
         let (columns, values) = self.rows.row(i);
-        dot_slots(columns, values, slots)
+        dot_slots(columns, values, slots, |w| w)
     }
 }
 
@@ -298,12 +320,17 @@ fn spread(columns: &[u32], values: &[f32], into: &mut [f32]) {
     }
 }
 
-/// Returns the product with weights in the slots of a table.
-fn dot_slots(columns: &[u32], values: &[f32], slots: &[Slot<f32>]) -> f32 {
+/// Returns the product with the weights of the slots of a table.
+fn dot_slots<V: Copy>(
+    columns: &[u32],
+    values: &[f32],
+    slots: &[Slot<V>],
+    weight: impl Fn(V) -> f32,
+) -> f32 {
     let mut sum = 0.0;
     for (&column, &x) in columns.iter().zip(values) {
-        if let Some(w) = lookup(slots, column) {
-            sum += w * x;
+        if let Some(&entry) = lookup(slots, column) {
+            sum += weight(entry) * x;
         }
     }
     sum

@@ -204,7 +204,7 @@ impl Regressors {
         let number = number as usize;
         match &self.kind {
             Kind::Pn(_, all) | Kind::Plain(all) => block.dot(i, &all[number]),
-            Kind::Nag(all) => block.dot(i, &all[number].1.map(|slot| slot.w)),
+            Kind::Nag(all) => block.dot_with(i, &all[number].1, |slot| slot.w),
         }
     }
 

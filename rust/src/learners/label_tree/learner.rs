@@ -238,9 +238,12 @@ impl LabelTree {
         let (won, lost) = upper.fold((0.0, 0.0), |(won, lost), record| {
             (won + record.won, lost + (record.trained - record.won))
         });
-        let half_logit = (0.5 * f64::ln(won / lost)) as f32;
-        // A new tree has neither, and the maximum ignores NaN.
-        half_logit.max(SHARPNESS[0]).min(SHARPNESS[1])
+        let [least, most] = SHARPNESS;
+        if won > 0.0 {
+            (0.5 * f64::ln(won / lost) as f32).clamp(least, most)
+        } else {
+            least
+        }
     }
 
     /// Learns one example, after `regressors.prepare`, from the leaf of its label upwards. Returns
