@@ -15,7 +15,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test fmt clippy cargo-test ruff mypy stubtest pytest docs bench measure check wheel release-check clean
+.PHONY: help install demo test sources fmt clippy cargo-test ruff mypy stubtest pytest docs bench measure check wheel release-check clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r name what; do \
@@ -24,7 +24,20 @@ help: ## Show this list
 demo: install ## Build, install, and compare every learner on the data inside the package
 	@$(BIN)/xmtree demo
 
-test: fmt clippy cargo-test ruff mypy install stubtest pytest docs ## Check and test everything
+# Phases of one thread run side by side: the build and the checks of sources, then stubs and pages.
+# pip installs one after the other.
+test: ## Check and test everything
+	@$(MAKE) --no-print-directory fmt $(VENV)/.test $(VENV)/.docs
+	@$(MAKE) --no-print-directory -j2 install sources
+	@$(MAKE) --no-print-directory cargo-test
+	@$(MAKE) --no-print-directory -j2 stubtest docs
+	@$(MAKE) --no-print-directory pytest
+
+# One after the other, next to the build.
+sources:
+	@$(MAKE) --no-print-directory clippy
+	@$(MAKE) --no-print-directory ruff
+	@$(MAKE) --no-print-directory mypy
 
 install: $(MODULE) ## Build the package and install it into .venv
 
@@ -34,8 +47,9 @@ fmt:
 
 clippy: $(VENV)/.python
 	@tools/check-rust fmt clippy
-	$(PHASE) "clippy" cargo clippy --quiet --locked --all-targets --bench instructions --bench atomics -- -D warnings
-	$(PHASE) "clippy, python" cargo clippy --quiet --locked --all-targets --features python -- -D warnings
+	$(PHASE) "clippy" cargo clippy --quiet --locked --all-targets --bench instructions --bench atomics \
+		--features python -- -D warnings
+	$(PHASE) "clippy, no python" cargo clippy --quiet --locked --lib -- -D warnings
 
 cargo-test: ## Test the Rust core, without Python
 	@tools/check-rust
@@ -53,9 +67,11 @@ stubtest: $(VENV)/.test install
 	$(PHASE) "stubtest" $(BIN)/python -m mypy.stubtest xmtree._core \
 		--mypy-config-file pyproject.toml --allowlist tools/stubtest-allow.txt
 
-# One process per core. All tests of a file run in the same process.
+# One process per core. All tests of a file run in the same process. Files run in order: sorted by
+# the number of tests, the slow files with few tests would be left to the end.
 pytest: $(VENV)/.test install ## Test the Python package
-	$(PHASE) "pytest" $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
+	$(PHASE) "pytest" $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile \
+		--no-loadscope-reorder
 
 docs: install $(VENV)/.docs ## Build the documentation into docs/_build/html, warnings are errors
 	$(PHASE) "docs" $(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b html docs docs/_build/html

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 import warnings
 from pathlib import Path
 
@@ -127,16 +126,18 @@ def test_progress_is_silent_without_a_terminal(name, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-BAR = """
+BARS = """
+import sys
 import estimators
 X, y = estimators.sparse()
-estimators.ALL["{name}"](verbose=1, n_passes=300).fit(X, y)
+for name in sys.argv[1:]:
+    estimators.ALL[name](verbose=1, n_passes=300).fit(X, y)
+    print("end of", name, file=sys.stderr)
 """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals there")
-@pytest.mark.parametrize("name", ["oaa", "lomtree-3", "recall-tree"])
-def test_progress_on_a_terminal(name):
+def test_progress_on_a_terminal():
     import fcntl
     import os
     import pty
@@ -145,8 +146,9 @@ def test_progress_on_a_terminal(name):
 
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
-    code = BAR.format(name=name)
-    with subprocess.Popen([sys.executable, "-c", code], stderr=theirs, cwd=TESTS) as process:
+    names = ["oaa", "lomtree-3", "recall-tree"]
+    command = [sys.executable, "-c", BARS, *names]
+    with subprocess.Popen(command, stderr=theirs, cwd=TESTS) as process:
         os.close(theirs)
         shown = b""
         try:
@@ -156,11 +158,14 @@ def test_progress_on_a_terminal(name):
             pass
         assert process.wait(60) == 0
     os.close(ours)
-    text = shown.decode()
-    assert "100%" in text
-    assert "ex/s" in text
-    assert "error 0." in text
-    assert (", recall " in text) == (name == "recall-tree")
+    rest = shown.decode()
+    for name in names:
+        text, found, rest = rest.partition(f"end of {name}")
+        assert found
+        assert "100%" in text
+        assert "ex/s" in text
+        assert "error 0." in text
+        assert (", recall " in text) == (name == "recall-tree")
 
 
 @pytest.fixture
@@ -193,10 +198,9 @@ def test_an_interrupted_fit_leaves_a_model(name, interrupting, monkeypatch):
 
 
 INTERRUPTED = """
-import os, signal, threading, time
+import os, signal, sys, threading, time
 import estimators, xmtree
 X, y = estimators.sparse()
-model = xmtree.{cls}(n_passes=1_000_000_000, random_state=0)
 def press():
     # Processor time, so that a busy machine does not interrupt before training begins.
     started = time.process_time()
@@ -205,23 +209,24 @@ def press():
     global pressed
     pressed = time.process_time()
     os.kill(os.getpid(), signal.SIGINT)
-threading.Thread(target=press).start()
-try:
-    model.fit(X, y)
-except KeyboardInterrupt:
-    took = time.process_time() - pressed
-    print(took, model.n_examples_seen_, model.score(X, y))
+for name in sys.argv[1:]:
+    model = getattr(xmtree, name)(n_passes=1_000_000_000, random_state=0)
+    presser = threading.Thread(target=press)
+    presser.start()
+    try:
+        model.fit(X, y)
+    except KeyboardInterrupt:
+        took = time.process_time() - pressed
+        print(took, model.n_examples_seen_, model.score(X, y))
+    presser.join()
 """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT for one process there")
-@pytest.mark.parametrize(
-    "cls", ["OAAClassifier", "LOMTreeClassifier", "RecallTreeClassifier", "FilterTreeClassifier"]
-)
-def test_ctrl_c_stops_within_a_second(cls):
-    code = textwrap.dedent(INTERRUPTED).format(cls=cls)
+def test_ctrl_c_stops_within_a_second():
+    names = ["OAAClassifier", "LOMTreeClassifier", "RecallTreeClassifier", "FilterTreeClassifier"]
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", INTERRUPTED, *names],
         capture_output=True,
         text=True,
         timeout=600,
@@ -230,10 +235,11 @@ def test_ctrl_c_stops_within_a_second(cls):
         start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
-    took, seen, score = map(float, done.stdout.split())
-    assert took < 1
-    assert seen > 0
-    assert score > 0.8
+    for name, line in zip(names, done.stdout.splitlines(), strict=True):
+        took, seen, score = map(float, line.split())
+        assert took < 1, name
+        assert seen > 0, name
+        assert score > 0.8, name
 
 
 FORKED = """

@@ -58,15 +58,18 @@ def test_predictions_agree(path, run, text):
         labels = file["train_y"]
         weights = file["train_weight"] if weights is None else weights
     model = RecallTreeClassifier(**settings(text, meta["n_classes"]))
-    classes = np.arange(meta["n_classes"])
+    model.partial_fit(train[:1], labels[:1], np.arange(meta["n_classes"]), weights[:1])
+    # The core's model, because the checks of the estimator take longer than the work on one row.
+    core, y, heavy = model._model, labels.astype(np.uint32), weights.astype(float)
+    singles = [train[i : i + 1] for i in range(len(labels))]
     for part in ("pass1", "pass2"):
-        for i in range(len(labels)):
-            x = train[i : i + 1]
-            if hasattr(model, "classes_"):
-                answer = model.predict_topk(x, 1)[0][0, 0]
-                # Where an unseen leaf has no answer, the node above it gives one here.
-                assert expected[part][i] in (answer, -1), f"{part}, example {i}"
-            model.partial_fit(x, labels[i : i + 1], classes, weights[i : i + 1])
+        for i, x in enumerate(singles):
+            if part == "pass1" and i == 0:
+                continue
+            answer = core.predict_topk(x, 1)[0][0, 0]
+            # Where an unseen leaf has no answer, the node above it gives one here.
+            assert expected[part][i] in (answer, -1), f"{part}, example {i}"
+            core.partial_fit(x, y[i : i + 1], heavy[i : i + 1])
     np.testing.assert_array_equal(model.predict_topk(test, 1)[0][:, 0], expected["test"])
     seen = counts > 0
     tree = model.tree_

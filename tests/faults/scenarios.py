@@ -1,6 +1,6 @@
-"""Scenarios in which calls of one kind fail, one at a time, for a process with the shim.
+"""Scenarios in which calls of each kind fail, one at a time, for a process with the shim.
 
-    scenarios.py KIND
+    scenarios.py KIND...
 
 The shim is a library loaded before the C library. For each scenario, the n-th call of the kind
 fails in a forked child, which must succeed or raise an allowed error, and must leave everything
@@ -28,7 +28,7 @@ SHIM = ctypes.CDLL(None)
 KINDS = {"memory": 1, "thread": 2, "read": 3, "write": 4, "sync": 5}
 ALLOWED = (ValueError, TypeError, OSError, MemoryError, RuntimeError)
 #: Number of first calls that all fail, and number of later calls in the sample.
-N_FIRST, N_LATER = 4, 6
+N_FIRST, N_LATER = 3, 4
 EXHAUSTIVE = os.environ.get("XMTREE_EXHAUSTIVE") == "1"
 #: Outcomes of a child.
 SUCCESS, ERROR, BROKEN = 0, 10, 20
@@ -183,7 +183,12 @@ def tried(n_calls):
 def main():
     """Print a line for each scenario; return 1 if a check has failed."""
     warnings.simplefilter("ignore")
-    name = sys.argv[1]
+    outcomes = [fails(name) for name in sys.argv[1:]]
+    sys.exit(any(outcomes))
+
+
+def fails(name):
+    """Return whether a check fails if calls of a kind fail."""
     kind = KINDS[name]
     codes = {
         "read": [errno.EIO, errno.EINTR, 0],
@@ -209,13 +214,13 @@ def main():
                 "broken": sum(end not in (SUCCESS, ERROR, -signal.SIGABRT) for end in ends),
             }
             what = errno.errorcode.get(code, "short")
-            print(f"{title}: {what} at {len(calls)} of {n_calls}: {counts}", flush=True)
+            print(f"{name}, {title}: {what} at {len(calls)} of {n_calls}: {counts}", flush=True)
             # A short or interrupted call must not be an error.
             must_succeed = name in ("read", "write") and code in (0, errno.EINTR)
             failed |= counts["broken"] > 0 or (must_succeed and counts["done"] < len(calls))
             failed |= counts["abort"] > 0 and name != "memory"
     shutil.rmtree(folder)
-    sys.exit(failed)
+    return failed
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ def encode(y, n_classes):
 
 
 def squared_error(target, w):
-    mean = np.average(target, axis=0, weights=w)
-    return np.sum(w[:, None] * (target - mean) ** 2)
+    mean = w @ target / np.sum(w)
+    return np.sum(w @ (target - mean) ** 2)
 
 
 def best_cut(X, target, w, rows):

@@ -166,7 +166,7 @@ fn cases(few: u64) -> u64 {
 
 #[test]
 fn extreme_numbers_leave_finite_models() {
-    for seed in 0..cases(40) {
+    for seed in 0..cases(20) {
         let (data, control) = (Extremes::new(seed), Control::new(0));
         for (learner, params, label_sets) in models() {
             let registration = find(learner).unwrap();

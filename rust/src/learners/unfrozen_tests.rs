@@ -113,7 +113,7 @@ fn check(learner: &str, json: &str, seed: u64) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(12))]
+    #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
     fn unfrozen_models_predict_like_frozen_ones(seed in any::<u64>()) {

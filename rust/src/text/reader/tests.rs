@@ -256,12 +256,12 @@ fn compressed_files_read_like_plain_ones() {
     assert!(text.len() > 4 << 20);
     let plain = xmc(&text, None).unwrap();
     assert_eq!(plain.table.n_rows(), 4000);
-    for (packing, bytes) in packed(&text) {
+    let (head, tail) = text.split_at(text.len() / 2);
+    let parts = packed(head).into_iter().zip(packed(tail));
+    for ((packing, bytes), ((_, mut joined), (_, rest))) in packed(&text).into_iter().zip(parts) {
         assert_eq!(xmc(&bytes, None).unwrap(), plain, "{packing}");
         // Concatenated compressed files are one file.
-        let (head, tail) = text.split_at(text.len() / 2);
-        let mut joined = packed(head).into_iter().find(|p| p.0 == packing).unwrap().1;
-        joined.extend(packed(tail).into_iter().find(|p| p.0 == packing).unwrap().1);
+        joined.extend(rest);
         assert_eq!(xmc(&joined, None).unwrap(), plain, "{packing}, joined");
     }
 }
