@@ -51,6 +51,8 @@ pub struct Problem<'a> {
     pub positives: &'a [u32],
     /// The negatives, in several lists.
     pub negatives: &'a [&'a [u32]],
+    /// Positives that an earlier round did not have.
+    pub late_positives: &'a [u32],
     /// Weight of a positive's loss; that of a negative is 1.
     pub positive_weight: f64,
     /// C, the weight of the losses against |w|^2 / 2.
@@ -84,10 +86,11 @@ pub struct Scorer {
 }
 
 impl Problem<'_> {
-    /// Returns the positives, then the negatives.
+    /// Returns the positives, the negatives, and the late positives.
     fn rows(&self) -> impl Iterator<Item = u32> + '_ {
         let negatives = self.negatives.iter().copied().flatten();
-        self.positives.iter().chain(negatives).copied()
+        let early = self.positives.iter().chain(negatives);
+        early.chain(self.late_positives).copied()
     }
 }
 
@@ -104,14 +107,15 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Solves a problem, starting from the `duals` of its first examples; the others start at 0.
-    /// Negatives of a later round come last, so the dual variables of a round fit the next one.
+    /// Solves a problem, starting from the `duals` of its first examples; the others start at 0. Rows
+    /// of a later round come last, so the dual variables of a round fit the next one.
     pub fn solve(&mut self, problem: &Problem<'_>, duals: &[f32], seed: u64) {
         self.clear();
         let positive_cost = problem.cost * problem.positive_weight;
         self.read(problem.positives.iter().copied(), 1.0, positive_cost);
         let negatives = problem.negatives.iter().copied().flatten();
         self.read(negatives.copied(), -1.0, problem.cost);
+        self.read(problem.late_positives.iter().copied(), 1.0, positive_cost);
         let duals = duals.iter().copied().chain(iter::repeat(0.0));
         for (i, alpha) in (0..self.examples.len()).zip(duals) {
             let example = &mut self.examples[i];

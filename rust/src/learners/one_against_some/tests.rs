@@ -66,6 +66,7 @@ fn problem<'a>(positives: &'a [u32], negatives: &'a [&'a [u32]]) -> Problem<'a> 
     Problem {
         positives,
         negatives,
+        late_positives: &[],
         positive_weight: 1.0,
         cost: 1.0,
     }

@@ -53,6 +53,10 @@ const FIRST_ACCURACY: Accuracy = Accuracy {
     max_rounds: 5,
     ..ACCURACY
 };
+/// Negatives are mined with scorers that have not learned the rows of the fit, except for labels
+/// that would have fewer positives. New rows have not been known to the mining either.
+const LEAST_POSITIVES: usize = 4;
+
 /// The usual propensity model of benchmarks in the field.
 const PROPENSITY_A: f64 = 0.55;
 const PROPENSITY_B: f64 = 1.5;
@@ -260,9 +264,15 @@ impl Trainer<'_> {
         label: usize,
         holds_out: bool,
     ) -> Solution {
+        let positives = self.positives.get(label);
+        let (out, kept): (Vec<u32>, Vec<u32>) = positives
+            .iter()
+            .partition(|&&row| self.fit_sample.contains(row));
+        let is_split = kept.len() >= LEAST_POSITIVES;
         let problem = Problem {
-            positives: self.positives.get(label),
+            positives: if is_split { &kept } else { positives },
             negatives: &self.negatives.rows(label),
+            late_positives: if is_split && round.is_last { &out } else { &[] },
             positive_weight: self.positive_weights[label],
             cost: round.cost,
         };

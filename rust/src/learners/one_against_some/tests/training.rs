@@ -60,6 +60,28 @@ proptest! {
     }
 
     #[test]
+    fn late_positives_continue_the_solution_without_them(data in data(40)) {
+        let examples = data.examples();
+        let rows = ScorerRows::new(&examples, 0.0);
+        let is_late = |row: &u32| row % 3 == 1;
+        let distinct = DistinctRows::new(&examples, |row| is_late(&row));
+        let (positives, negatives) = split_rows(&examples);
+        let (late, early): (Vec<u32>, Vec<u32>) = positives.iter().partition(|row| is_late(row));
+        let mut in_turn = Solver::new(&rows, &distinct, EXACT);
+        let lists = [&negatives[..]];
+        in_turn.solve(&problem(&early, &lists), &[], 7);
+        let duals = in_turn.duals();
+        in_turn.solve(&Problem { late_positives: &late, ..problem(&early, &lists) }, &duals, 7);
+        let found = full_weights(&in_turn.scorer(0.0), examples.width);
+        let mut at_once = Solver::new(&rows, &distinct, EXACT);
+        at_once.solve(&problem(&positives, &lists), &[], 7);
+        let wanted = full_weights(&at_once.scorer(0.0), examples.width);
+        for (found, wanted) in found.iter().zip(&wanted) {
+            prop_assert!(is_near(*found, *wanted, 1e-4), "{found} {wanted}");
+        }
+    }
+
+    #[test]
     fn merging_equal_rows_does_not_change_the_solution(data in data(20)) {
         let examples = data.select((0..3 * data.len()).map(|i| i % data.len())).examples();
         let rows = ScorerRows::new(&examples, 0.0);
