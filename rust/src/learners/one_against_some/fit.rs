@@ -132,8 +132,8 @@ const DEFAULT_JOIN: Join = Join {
 const GAINS: [f64; 5] = [23.0 / 15.0, 8.0 / 15.0, 8.0 / 15.0, 0.2, 0.2];
 
 /// Joins that trust the scorers more are preferred if they reach this share of the best gain.
-/// Scorers gain more with new rows than here: that of a rare label has met negatives that were mined
-/// when it knew the row.
+/// Scorers gain more with new rows than here: with label sets, the scorer of a row's own label has
+/// met negatives that were mined when it knew the row.
 const NEARLY: f64 = 0.995;
 
 /// Returns the join of the largest P@1 + P@3 + P@5, summed over all rows, and this sum. Of equally
