@@ -97,7 +97,9 @@ class _LabelTree(TreeMixin, OnlineLearner):
     Notes
     -----
     ``predict_topk`` treats the routers as logistic models: a label's score is the
-    logarithm of the product of the probabilities on its path, at most 0. The first
+    logarithm of the product of the probabilities on its path, at most 0. Scores of a router that
+    does not learn with the logistic loss are multiplied by half the log-odds that the upper 64
+    routers send an example to its label's side, at least 0.25 and at most 4. The first
     label is always that of ``predict``; if another label's product is larger, the score of the
     first is the next larger number. The others are found by best-first search at a cost of
     O(k log n_classes). If scores are so flat that this bound is reached, the labels found are

@@ -16,8 +16,6 @@ pub struct BlockPredictor<'a> {
     memory: Lent<'a, RoutingMemory>,
     terminals: Vec<u32>,
     search: BestFirst,
-    /// Factor of the routers' scores in the search.
-    sharpness: f32,
 }
 
 impl<'a> BlockPredictor<'a> {
@@ -37,7 +35,6 @@ impl<'a> BlockPredictor<'a> {
             } else {
                 Branching::Choice
             }),
-            sharpness: member.learner.sharpness(),
         }
     }
 
@@ -66,11 +63,12 @@ impl Predictor for BlockPredictor<'_> {
     fn best(&mut self, labels: &mut [i32], control: &Control) -> Result<()> {
         if self.member.learner.prediction == Prediction::MostProbable {
             let (root, n_classes) = (self.routers.root(), self.member.learner.examples.len());
+            let sharpness = self.member.learner.sharpness();
             for (row, label) in labels.iter_mut().enumerate() {
                 if row % Control::CHUNK == 0 {
                     control.check()?;
                 }
-                let look = sharpened(self.routers.look(&self.memory.block, row), self.sharpness);
+                let look = sharpened(self.routers.look(&self.memory.block, row), sharpness);
                 let found = self.search.most_probable(root, &look, n_classes);
                 *label = found.map_or(TopK::NO_LABEL, |(_, label)| label as i32);
             }
@@ -102,7 +100,7 @@ impl Predictor for BlockPredictor<'_> {
         control: &Control,
     ) -> Result<()> {
         let tree = &self.member.learner;
-        let n_classes = tree.examples.len();
+        let (n_classes, sharpness) = (tree.examples.len(), tree.sharpness());
         let (root, search) = (self.routers.root(), &mut self.search);
         let rows = labels.chunks_mut(k).zip(scores.chunks_mut(k));
         for (row, (labels, scores)) in rows.enumerate() {
@@ -110,7 +108,7 @@ impl Predictor for BlockPredictor<'_> {
                 control.check()?;
             }
             let (k, block) = (k.min(n_classes), &self.memory.block);
-            let look = sharpened(self.routers.look(block, row), self.sharpness);
+            let look = sharpened(self.routers.look(block, row), sharpness);
             let first = match tree.prediction {
                 Prediction::Path => Some(search.end_of_path(root, &look)),
                 Prediction::MostProbable if tree.label_sets => None,
