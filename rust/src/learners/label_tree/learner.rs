@@ -18,7 +18,7 @@ use crate::linear::{Loss, PathExample, Rate, Regressors, Scores, Span};
 use crate::tree::{Junction, LearningTree, Topology, NO_TERMINAL};
 use crate::{persist, record};
 
-/// Number of routers, from the root downwards, whose examples tell how reliable a tree is.
+/// Number of routers, from the root downwards, whose examples show how reliable a tree is.
 const N_UPPER_ROUTERS: usize = 64;
 /// Least and largest factor of scores.
 const SHARPNESS: [f32; 2] = [0.25, 4.0];
