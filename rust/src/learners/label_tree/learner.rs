@@ -268,9 +268,8 @@ impl LabelTree {
         was_right
     }
 
-    /// Lets a regressor learn an example, and prefetches the weights of the one `ahead`. Inlined, it
-    /// saves 1 % of the instructions of training.
-    #[inline(always)]
+    /// Lets a regressor learn an example, and prefetches the weights of the one `ahead`.
+    #[inline]
     pub(super) fn update(
         &mut self,
         number: u32,
