@@ -269,7 +269,6 @@ impl LabelTree {
     }
 
     /// Lets a regressor learn an example, and prefetches the weights of the one `ahead`.
-    #[inline]
     pub(super) fn update(
         &mut self,
         number: u32,
