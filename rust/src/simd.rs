@@ -196,6 +196,95 @@ dispatched! {
 }
 
 dispatched! {
+    /// Returns the dot product of bytes and weights; both are as long as a multiple of [`LANES`].
+    pub(crate) fn dot_bytes(bytes: &[i8], weights: &[f32]) -> f32 {
+        // Four independent sums, as in [`dot`].
+        let mut sums = [[0.0f32; LANES]; 4];
+        let (bytes, bytes_rest) = bytes.as_chunks::<{ 4 * LANES }>();
+        let (weights, weights_rest) = weights.as_chunks::<{ 4 * LANES }>();
+        for (bytes, weights) in bytes.iter().zip(weights) {
+            for (part, sum) in sums.iter_mut().enumerate() {
+                for lane in 0..LANES {
+                    let at = part * LANES + lane;
+                    sum[lane] += f32::from(bytes[at]) * weights[at];
+                }
+            }
+        }
+        let (bytes, _) = bytes_rest.as_chunks::<LANES>();
+        let (weights, _) = weights_rest.as_chunks::<LANES>();
+        for ((bytes, weights), sum) in bytes.iter().zip(weights).zip(&mut sums) {
+            for lane in 0..LANES {
+                sum[lane] += f32::from(bytes[lane]) * weights[lane];
+            }
+        }
+        fold(fold_sums(sums))
+    }
+}
+
+dispatched! {
+    /// Computes `y += a * bytes` for two slices of equal length.
+    pub(crate) fn add_bytes(a: f32, bytes: &[i8], y: &mut [f32]) {
+        for (&byte, y) in bytes.iter().zip(y) {
+            *y += a * f32::from(byte);
+        }
+    }
+}
+
+/// Returns the products of R rows of bytes with the weights of [`LANES`] labels. Both have four
+/// columns of a row or label side by side. Sums of integers are exact, so instruction sets may sum
+/// them in other orders; there must be at most 2^16 columns.
+pub(crate) fn multiply_bytes<const R: usize>(
+    weights: &[[[i8; 4]; LANES]],
+    rows: &[[[u8; 4]; R]],
+) -> [[i32; LANES]; R] {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{__m512i, _mm512_dpbusd_epi32, _mm512_set1_epi32};
+        use std::mem::transmute;
+
+        #[target_feature(enable = "avx512f,avx512vnni")]
+        fn vnni<const R: usize>(
+            weights: &[[[i8; 4]; LANES]],
+            rows: &[[[u8; 4]; R]],
+        ) -> [[i32; LANES]; R] {
+            let mut sums = [_mm512_set1_epi32(0); R];
+            for (weights, rows) in weights.iter().zip(rows) {
+                // SAFETY: both are 64 bytes, and every pattern is valid.
+                let weights = unsafe { transmute::<[[i8; 4]; LANES], __m512i>(*weights) };
+                for (sum, row) in sums.iter_mut().zip(rows) {
+                    let row = _mm512_set1_epi32(i32::from_ne_bytes(*row));
+                    *sum = _mm512_dpbusd_epi32(*sum, row, weights);
+                }
+            }
+            // SAFETY: as above.
+            sums.map(|sum| unsafe { transmute::<__m512i, [i32; LANES]>(sum) })
+        }
+        if std::is_x86_feature_detected!("avx512vnni") {
+            // SAFETY: the feature was just found on this machine, and it includes AVX-512.
+            return unsafe { vnni(weights, rows) };
+        }
+    }
+    multiply_bytes_anywhere(weights, rows)
+}
+
+dispatched! {
+    /// Computes [`multiply_bytes`] without special instructions.
+    fn multiply_bytes_anywhere[R](weights: &[[[i8; 4]; LANES]], rows: &[[[u8; 4]; R]]) -> [[i32; LANES]; R] {
+        let mut sums = [[0i32; LANES]; R];
+        for (weights, rows) in weights.iter().zip(rows) {
+            for (sums, row) in sums.iter_mut().zip(rows) {
+                for (sum, weights) in sums.iter_mut().zip(weights) {
+                    for column in 0..4 {
+                        *sum += i32::from(weights[column]) * i32::from(row[column]);
+                    }
+                }
+            }
+        }
+        sums
+    }
+}
+
+dispatched! {
     /// Returns the product of a sparse row with the weights of each lane, as four independent sums.
     pub(crate) fn dot_lanes(columns: &[u32], values: &[f32], weights: &[[f32; LANES]]) -> [f32; LANES] {
         let mut sums = [[0.0f32; LANES]; 4];

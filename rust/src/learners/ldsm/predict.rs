@@ -304,16 +304,16 @@ impl Predictor<'_> {
         hits.map(|hit| (hit.tree, hit.leaf))
     }
 
-    /// Makes row `i` of the block the current one and scores its labels.
+    /// Makes row `i` of the block the current one and scores its labels. Rows come in their order.
     pub fn score_row(&mut self, i: usize) {
         let memory = &mut *self.memory;
         memory.labels_each = memory.hits.average(i, self.trees, &mut memory.scores);
-        let row = memory.block.row(i);
+        let (rows, scores) = (&memory.block, &memory.scores);
         if self.centroids.is_some() {
-            memory.reranked.read(row, self.preparation.width());
+            memory.reranked.read(rows.row(i), self.preparation.width());
         }
         if let Some(scorers) = self.scorers {
-            memory.ranker.read(scorers, row, &memory.scores);
+            memory.ranker.read(scorers, rows, i, scores);
         }
     }
 

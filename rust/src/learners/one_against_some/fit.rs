@@ -3,6 +3,7 @@
 
 use std::ops::RangeInclusive;
 
+use super::dense::BLOCK;
 use super::rank::{Calibration, Join};
 use super::weights::{LabelWeights, RowMargins};
 use crate::data::{Examples, Ragged};
@@ -51,12 +52,16 @@ impl FitSample {
         }
         let mut margins = RowMargins::default();
         let mut fit_rows = Vec::new();
-        for (i, (row, held_out)) in rows.zip(&held_out_margins).enumerate() {
+        for (i, (row, held_out)) in rows.clone().zip(&held_out_margins).enumerate() {
+            if i.is_multiple_of(BLOCK) {
+                let block = rows.clone().skip(i).take(BLOCK);
+                margins.read_block(weights, block.map(|row| examples.row(row)));
+            }
             // A row without scores says nothing: every part of the other model has learned it.
             if scored.get(i).is_empty() {
                 continue;
             }
-            margins.read(weights, examples.row(row));
+            margins.read_next(weights, examples.row(row), i);
             let mut by_margin = Vec::new();
             margins.for_each_found(weights, |label, part| by_margin.push((label, part)));
             keep_best(&mut by_margin, N_FIT_CANDIDATES);

@@ -21,6 +21,7 @@
 //!  row -> weights (margins by the index, or label by label) -> rank <- LabelScores of the other model
 //! ```
 
+mod dense;
 mod fit;
 mod negatives;
 mod rank;

@@ -140,7 +140,7 @@ const MIN_MARGIN: f32 = -1.0;
 
 impl RowMargins {
     /// Returns the `n` labels, increasing, with the largest margins by the index that `row` does
-    /// not have and `is_known` does not know.
+    /// not have and `is_known` does not know. The row's block has been read.
     pub fn mine(
         &mut self,
         weights: &LabelWeights,
@@ -149,11 +149,10 @@ impl RowMargins {
         n: usize,
         is_known: impl Fn(u32) -> bool,
     ) -> Vec<u32> {
-        self.read(weights, examples.row(row));
+        self.read_next(weights, examples.row(row), row as usize);
         let own = examples.labels(row);
         let mut best = TopK::new(n);
-        self.for_each_found(weights, |label, _| {
-            let margin = self.index_margin(weights, label);
+        let mut visit = |label: u32, margin: f32| {
             // Lookups come last: few labels have such a margin.
             if margin > MIN_MARGIN
                 && margin >= best.bar()
@@ -162,7 +161,15 @@ impl RowMargins {
             {
                 best.push(label, margin);
             }
-        });
+            best.bar().max(MIN_MARGIN)
+        };
+        if weights.is_index_complete() {
+            self.for_each_above(weights, MIN_MARGIN, visit);
+        } else {
+            self.for_each_found(weights, |label, _| {
+                visit(label, self.index_margin(weights, label));
+            });
+        }
         let mut labels: Vec<u32> = best.labels().collect();
         labels.sort_unstable();
         labels

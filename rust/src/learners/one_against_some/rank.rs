@@ -7,15 +7,15 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::weights::{LabelWeights, RowMargins, LABELS_PER_BLOCK};
-use crate::data::PackedLists;
+use super::dense::{DenseWeights, BLOCK};
+use super::weights::{LabelWeights, RowMargins};
+use crate::data::{PackedLists, RaggedRows};
 use crate::error::Result;
 use crate::file::{Bundle, Persist};
 use crate::linear::bounded_score;
 use crate::metrics::Shares;
 use crate::model::{keep_best, TopK};
 use crate::persist;
-use crate::simd::dispatched;
 
 /// The final score `(t + floor) exp(-weight loss(z))` of a label with the other model's score t and
 /// the margin z: the loss of the label's presence stands for a negative log likelihood.
@@ -143,24 +143,41 @@ persist!(OneAgainstSome {
 
 impl OneAgainstSome {
     const KIND: &'static str = "one_against_some";
+    /// With dense weights the kind is another one, so that older programs refuse the file.
+    const DENSE_KIND: &'static str = "one_against_some_dense";
 
     pub fn to_bundle(&self) -> Bundle {
-        let mut bundle = Bundle::new(Self::KIND);
+        let has_dense = !self.weights.dense.is_empty();
+        let kind = if has_dense {
+            Self::DENSE_KIND
+        } else {
+            Self::KIND
+        };
+        let mut bundle = Bundle::new(kind);
         self.put(&mut bundle);
         bundle.nest("weights", self.weights.lists.to_bundle());
+        if has_dense {
+            bundle.nest("dense", self.weights.dense.to_bundle());
+        }
         bundle
     }
 
     /// Reads scorers from a file, for rows of `width` columns, the constant among them.
     pub fn take(bundle: &mut Bundle, n_classes: usize, width: usize) -> Result<Self> {
-        bundle.expect_kind(Self::KIND)?;
         let mut scorers = Self::default();
+        if bundle.kind() == Self::DENSE_KIND {
+            let mut dense = bundle.unnest("dense")?;
+            scorers.weights.dense = DenseWeights::take(&mut dense, n_classes, width - 1)?;
+        } else {
+            bundle.expect_kind(Self::KIND)?;
+        }
         scorers.weights.n_features = width - 1;
         scorers.weights.lists = PackedLists::take(bundle, "weights", n_classes, 1, width - 1)?;
         scorers.fill(bundle)?;
         let LabelWeights {
             biases,
             index_threshold,
+            dense,
             ..
         } = &scorers.weights;
         let Join { floor, weight } = scorers.join;
@@ -168,6 +185,7 @@ impl OneAgainstSome {
         let is_sound = biases.len() == n_classes
             && biases.iter().all(|&bias| bias < f32::INFINITY)
             && index_threshold.is_none_or(f32::is_finite)
+            && (index_threshold.is_none() || dense.is_empty())
             && factors.iter().all(|&x| x.is_finite() && x >= 0.0)
             && scorers.calibration.is_sound();
         let what = "scorers differ in number from the labels or are out of range";
@@ -240,9 +258,21 @@ pub struct Ranker {
 }
 
 impl Ranker {
-    /// Makes a row with the other model's `scores` the current one.
-    pub fn read(&mut self, scorers: &OneAgainstSome, row: (&[u32], &[f32]), scores: &LabelScores) {
-        self.margins.read(&scorers.weights, row);
+    /// Makes row `i` of `rows` with the other model's `scores` the current one. Rows are read in
+    /// their order, because some work is done for several of them together.
+    pub fn read(
+        &mut self,
+        scorers: &OneAgainstSome,
+        rows: &RaggedRows,
+        i: usize,
+        scores: &LabelScores,
+    ) {
+        if i.is_multiple_of(BLOCK) {
+            let block = i..rows.len().min(i + BLOCK);
+            let block = block.map(|i| rows.row(i));
+            self.margins.read_block(&scorers.weights, block);
+        }
+        self.margins.read_next(&scorers.weights, rows.row(i), i);
         if !scorers.weights.is_index_complete() {
             self.find_candidates(scorers, scores);
         }
@@ -293,10 +323,13 @@ impl Ranker {
                 top.push(label, join.score(score, margin));
             }
         });
-        let lists = [scores.by_label(), &margins.products, &weights.biases];
-        for block in margins.met_blocks() {
-            best_of_others(join, block * LABELS_PER_BLOCK, lists, top);
-        }
+        let least = join.least_margin(top.bar());
+        margins.for_each_above(weights, least, |label, margin| {
+            if scores.by_label()[label as usize] == 0.0 {
+                top.push(label, join.score(0.0, margin));
+            }
+            join.least_margin(top.bar())
+        });
     }
 
     /// Finds the candidates of the current row if the index is not complete.
@@ -322,37 +355,5 @@ impl Ranker {
         candidates.extend(by_bound.map(|label| (label, by_label[label as usize])));
         candidates.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         candidates.dedup();
-    }
-}
-
-/// Adds the best labels of a block that have no score by the other model, from the other model's
-/// scores, the products and the biases of all labels.
-fn best_of_others(join: Join, from: usize, lists: [&[f32]; 3], top: &mut TopK) {
-    let to = lists[0].len().min(from + LABELS_PER_BLOCK);
-    let [scores, products, biases] = lists.map(|list| &list[from..to]);
-    let mut least = join.least_margin(top.bar());
-    if let (Ok(products), Ok(biases)) = (products.try_into(), biases.try_into()) {
-        if !has_margin(least, products, biases) {
-            return;
-        }
-    }
-    for (i, (&product, bias)) in products.iter().zip(biases).enumerate() {
-        let margin = product + bias;
-        if product != 0.0 && margin >= least && scores[i] == 0.0 {
-            top.push((from + i) as u32, join.score(0.0, margin));
-            least = join.least_margin(top.bar());
-        }
-    }
-}
-
-dispatched! {
-    /// Returns whether a label with a product may have a margin of at least `least`.
-    fn has_margin(least: f32, products: &[f32; LABELS_PER_BLOCK], biases: &[f32; LABELS_PER_BLOCK]) -> bool {
-        let mut n = 0;
-        for i in 0..LABELS_PER_BLOCK {
-            let is_above = (products[i] + biases[i] >= least) & (products[i] != 0.0);
-            n += u32::from(is_above);
-        }
-        n > 0
     }
 }

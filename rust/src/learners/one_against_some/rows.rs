@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::dense::{DenseColumns, RoundedRows};
 use crate::data::{Examples, Ragged};
 use crate::learners::mix;
 
@@ -10,9 +11,14 @@ use crate::learners::mix;
 #[derive(Debug)]
 pub struct ScorerRows<'a> {
     pub examples: &'a Examples,
-    /// The values of each row, without the constant.
+    dense_columns: &'a DenseColumns,
+    /// The values of each row in the dense columns.
+    pub dense: RoundedRows,
+    /// The other columns of each row, without the constant, if there are dense columns.
+    columns: Ragged<u32>,
+    /// The values in these columns.
     values: Ragged<f32>,
-    /// The scale of each column.
+    /// The scale of each column; 1 for dense ones.
     scales: Vec<f32>,
     /// Each row's product with itself, without the constant.
     squares: Vec<f32>,
@@ -59,33 +65,45 @@ impl DistinctRows {
 }
 
 impl<'a> ScorerRows<'a> {
-    /// Scales features by (inverse document frequency)^`idf_power` and a common factor that makes
-    /// the mean squared length of the rows 1.
-    pub fn new(examples: &'a Examples, idf_power: f64) -> Self {
+    /// Scales features that are not dense by (inverse document frequency)^`idf_power` and a common
+    /// factor that makes the mean squared length of the rows 1.
+    pub fn new(examples: &'a Examples, dense_columns: &'a DenseColumns, idf_power: f64) -> Self {
         let mut rows = Self {
             examples,
+            dense_columns,
+            dense: RoundedRows::new(dense_columns),
+            columns: Ragged::default(),
             values: Ragged::default(),
-            scales: scales(examples, idf_power),
+            scales: scales(examples, dense_columns, idf_power),
             squares: Vec::new(),
         };
-        rows.read();
+        let dense = rows.read();
         if idf_power > 0.0 {
             let total: f64 = rows.squares.iter().map(|&square| f64::from(square)).sum();
             let n_filled = rows.squares.iter().filter(|&&square| square > 0.0).count();
-            if n_filled > 0 {
-                let factor = (n_filled as f64 / total).sqrt() as f32;
-                rows.scales.iter_mut().for_each(|scale| *scale *= factor);
+            if total > dense {
+                let factor = ((n_filled as f64 - dense) / (total - dense)).sqrt() as f32;
+                let columns = (0..).zip(&mut rows.scales);
+                columns
+                    .filter(|&(column, _)| dense_columns.place(column).is_none())
+                    .for_each(|(_, scale)| *scale *= factor);
                 rows.read();
             }
         }
         rows
     }
 
-    /// Computes the values and squares of all rows with the current scales.
-    fn read(&mut self) {
-        let examples = self.examples;
+    /// Computes the values and squares of all rows with the current scales. Returns the sum of
+    /// squares in the dense columns.
+    fn read(&mut self) -> f64 {
+        let (examples, dense_columns) = (self.examples, self.dense_columns);
+        self.dense.clear();
+        self.columns.clear();
+        let mut total = 0.0;
+        let (mut dense, mut others) = (Vec::new(), Vec::new());
         let n_values = examples.rows.n_values() - examples.len();
-        self.values = Ragged::with_capacity(examples.len(), n_values);
+        let n_others = n_values.saturating_sub(examples.len() * dense_columns.len());
+        self.values = Ragged::with_capacity(examples.len(), n_others);
         self.squares.clear();
         let mut scaled = Vec::new();
         for row in 0..examples.len() as u32 {
@@ -97,9 +115,29 @@ impl<'a> ScorerRows<'a> {
             let inverse = inverse_length((columns, &scaled));
             let square = if inverse > 0.0 { inverse.powi(-2) } else { 0.0 };
             self.squares.push(square);
-            self.values
-                .push(scaled[..columns.len() - 1].iter().copied());
+            if dense_columns.is_empty() {
+                self.values
+                    .push(scaled[..columns.len() - 1].iter().copied());
+                continue;
+            }
+            dense.clear();
+            dense.resize(dense_columns.len(), 0.0);
+            others.clear();
+            for (&column, &x) in columns[..columns.len() - 1].iter().zip(&scaled) {
+                match dense_columns.place(column) {
+                    Some(place) => dense[place] += x,
+                    None => others.push((column, x)),
+                }
+            }
+            total += dense
+                .iter()
+                .map(|&x: &f32| f64::from(x).powi(2))
+                .sum::<f64>();
+            self.dense.push(&dense);
+            self.columns.push(others.iter().map(|&(column, _)| column));
+            self.values.push(others.iter().map(|&(_, x)| x));
         }
+        total
     }
 
     /// Returns the number of columns without the constant.
@@ -107,10 +145,17 @@ impl<'a> ScorerRows<'a> {
         self.examples.width - 1
     }
 
-    /// Returns columns and values of a row without the constant.
+    /// Returns columns and values of a row without dense columns and the constant.
     pub fn features(&self, row: u32) -> (&[u32], &[f32]) {
+        if self.dense_columns.len() == self.n_features() {
+            return (&[], &[]);
+        }
         let values = self.values.get(row as usize);
-        let (columns, _) = self.examples.row(row);
+        let columns = if self.dense_columns.is_empty() {
+            self.examples.row(row).0
+        } else {
+            self.columns.get(row as usize)
+        };
         (&columns[..values.len()], values)
     }
 
@@ -150,15 +195,19 @@ pub fn inverse_length((columns, values): (&[u32], &[f32])) -> f32 {
     }
 }
 
-/// Returns (ln((N + 1) / (n + 1/2)))^`power` for each column, with N rows of which n have it.
-fn scales(examples: &Examples, power: f64) -> Vec<f32> {
+/// Returns (ln((N + 1) / (n + 1/2)))^`power` for each column, with N rows of which n have it, and 1
+/// for dense columns.
+fn scales(examples: &Examples, dense_columns: &DenseColumns, power: f64) -> Vec<f32> {
     if power == 0.0 {
         return vec![1.0; examples.width];
     }
     let n_rows = examples.len() as f64 + 1.0;
     // After hashing, a column can occur more often than there are rows.
     let idf = |n: u32| (n_rows / (f64::from(n) + 0.5)).ln().max(1e-3);
-    let counts = examples.column_counts().into_iter();
-    let scales = counts.map(|n| idf(n).powf(power) as f32);
-    scales.collect()
+    let counts = (0..).zip(examples.column_counts());
+    let scale = |(column, n)| match dense_columns.place(column) {
+        Some(_) => 1.0,
+        None => idf(n).powf(power) as f32,
+    };
+    counts.map(scale).collect()
 }

@@ -41,6 +41,8 @@ pub struct Solver<'a> {
     pub accuracy: Accuracy,
     /// w by column, all zero between problems.
     weights: Vec<f64>,
+    /// w of the dense columns.
+    dense: Vec<f32>,
     bias: f64,
     examples: Vec<SvmExample>,
 }
@@ -83,6 +85,8 @@ pub struct Scorer {
     pub bias: f32,
     /// Columns, increasing, and their weights.
     pub weights: Vec<(u32, f32)>,
+    /// Weights of the dense columns.
+    pub dense: Vec<f32>,
 }
 
 impl Problem<'_> {
@@ -102,6 +106,7 @@ impl<'a> Solver<'a> {
             places: Vec::new(),
             accuracy,
             weights: vec![0.0; rows.n_features()],
+            dense: vec![0.0; rows.dense.width()],
             bias: 0.0,
             examples: Vec::new(),
         }
@@ -208,6 +213,8 @@ impl<'a> Solver<'a> {
 
     /// Runs the descent over the first `n` examples, starting from their current dual variables.
     fn descend(&mut self, n: usize, seed: u64) {
+        /// Number of steps that a row is prefetched ahead.
+        const N_AHEAD: usize = 4;
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let mut active: Vec<u32> = (0..n as u32).collect();
         let mut n_active = n;
@@ -219,6 +226,9 @@ impl<'a> Solver<'a> {
             active[..n_active].shuffle(&mut random);
             let mut at = 0;
             while at < n_active {
+                if let Some(&next) = active[..n_active].get(at + N_AHEAD) {
+                    self.rows.dense.prefetch(self.examples[next as usize].row);
+                }
                 let i = active[at] as usize;
                 let SvmExample {
                     row,
@@ -273,7 +283,10 @@ impl<'a> Solver<'a> {
         let product: f64 = pairs
             .map(|(&column, &x)| self.weights[column as usize] * f64::from(x))
             .sum();
-        self.bias + product
+        if self.dense.is_empty() {
+            return self.bias + product;
+        }
+        self.bias + product + self.rows.dense.dot(row, &self.dense)
     }
 
     fn add(&mut self, row: u32, factor: f64) {
@@ -282,9 +295,12 @@ impl<'a> Solver<'a> {
         for (&column, &x) in columns.iter().zip(values) {
             self.weights[column as usize] += factor * f64::from(x);
         }
+        if !self.dense.is_empty() {
+            self.rows.dense.add(row, factor, &mut self.dense);
+        }
     }
 
-    /// Returns the solution without weights below `threshold`.
+    /// Returns the solution without weights below `threshold`, except for dense columns.
     pub fn scorer(&mut self, threshold: f64) -> Scorer {
         let mut weights = Vec::new();
         self.take_weights(|column, weight| weights.push((column, weight)));
@@ -298,12 +314,14 @@ impl<'a> Solver<'a> {
         Scorer {
             bias: self.bias as f32,
             weights: kept,
+            dense: self.dense.clone(),
         }
     }
 
     /// Removes the current problem.
     fn clear(&mut self) {
         self.take_weights(|_, _| {});
+        self.dense.fill(0.0);
         self.bias = 0.0;
         self.examples.clear();
     }

@@ -5,6 +5,7 @@
 //!   -> sample with each cost -> solve -> join, calibration
 //! ```
 
+use super::dense::{DenseColumns, BLOCK};
 use super::fit::{fit_calibration, fit_join, FitRow, FitSample};
 use super::negatives::{first_negatives, Candidates, Negatives};
 use super::rank::OneAgainstSome;
@@ -126,6 +127,7 @@ pub fn train(
         has_one_label: labels.lengths().all(|n| n == 1),
         fit_sample,
         distinct: DistinctRows::new(examples, |row| fit_sample.contains(row)),
+        dense_columns: &DenseColumns::find(examples),
         scored: candidates.scored,
         negatives,
         duals: Vec::new(),
@@ -148,6 +150,7 @@ struct Trainer<'a> {
     fit_sample: FitSample,
     /// Rows of the fit equal no other rows, because solutions for the fit leave them out.
     distinct: DistinctRows,
+    dense_columns: &'a DenseColumns,
     /// [`Candidates::scored`].
     scored: Ragged<(u32, f32)>,
     negatives: Negatives,
@@ -157,16 +160,20 @@ struct Trainer<'a> {
     control: &'a Control,
 }
 
-impl Trainer<'_> {
+impl<'a> Trainer<'a> {
     fn train(mut self) -> Result<OneAgainstSome> {
         let round = Round {
             power: POWERS[0],
             cost: self.params.cost.unwrap_or(COSTS[0]),
             is_last: false,
         };
-        let powers = POWERS.map(|power| Round { power, ..round });
-        let (mut round, mut known) = self.choose(powers, CLEAR_GAIN)?;
-        let rows = ScorerRows::new(self.examples, round.power);
+        let (mut round, mut known) = (round, Vec::new());
+        // The powers scale sparse columns only.
+        if self.dense_columns.len() + 1 < self.examples.width {
+            let powers = POWERS.map(|power| Round { power, ..round });
+            (round, known) = self.choose(powers, CLEAR_GAIN)?;
+        }
+        let rows = self.rows(round.power);
         for _ in 0..N_MINING {
             let mut solved = self.solve(&rows, round, known)?;
             let duals = |solution: &mut Option<Solution>| {
@@ -197,6 +204,10 @@ impl Trainer<'_> {
         })
     }
 
+    fn rows(&self, power: f64) -> ScorerRows<'a> {
+        ScorerRows::new(self.examples, self.dense_columns, power)
+    }
+
     /// Returns the second of two rounds if its scorers rank the rows of the fit better by the
     /// factor `clear_gain`, else the first, and its solutions. Both are tried on a sample of the
     /// labels.
@@ -214,7 +225,7 @@ impl Trainer<'_> {
     /// Solves the problems of a sample of the labels. Returns the solutions and the gain of their
     /// scorers on the rows of the fit.
     fn solve_sample(&self, round: Round) -> Result<(Solutions, f64)> {
-        let rows = ScorerRows::new(self.examples, round.power);
+        let rows = self.rows(round.power);
         let (n_labels, seed) = (self.examples.n_labels, self.params.seed);
         let max_step = if round.is_last {
             MAX_STEP_OF_COST
@@ -306,18 +317,29 @@ impl Trainer<'_> {
 
     /// Adds the labels of large margins that rows do not have to the negatives.
     fn mine(&mut self, weights: &LabelWeights) -> Result<()> {
-        let mine_row = |margins: &mut RowMargins, row: usize| {
-            if row.is_multiple_of(1 << 12) {
-                self.control.check()?;
-            }
-            let (row, n) = (row as u32, self.params.n_negatives);
-            let is_known = |label| self.negatives.contains(row, label);
-            Ok(margins.mine(weights, self.examples, row, n, is_known))
+        let n_rows = self.examples.len();
+        let mine_block = |margins: &mut RowMargins, block: usize| {
+            self.control.check()?;
+            let rows = block * BLOCK..n_rows.min((block + 1) * BLOCK);
+            let rows = rows.start as u32..rows.end as u32;
+            margins.read_block(weights, rows.clone().map(|row| self.examples.row(row)));
+            let mine_row = |row| {
+                let is_known = |label| self.negatives.contains(row, label);
+                margins.mine(
+                    weights,
+                    self.examples,
+                    row,
+                    self.params.n_negatives,
+                    is_known,
+                )
+            };
+            Ok(rows.map(mine_row).collect::<Vec<_>>())
         };
-        let n_rows = (self.examples.len(), 256);
-        let mined = map_with_worker(self.is_parallel, n_rows, RowMargins::default, mine_row)?;
-        let mut lists = Ragged::with_capacity(mined.len(), mined.iter().map(Vec::len).sum());
-        mined.into_iter().for_each(|labels| lists.push(labels));
+        let blocks = (n_rows.div_ceil(BLOCK), 32);
+        let mined = map_with_worker(self.is_parallel, blocks, RowMargins::default, mine_block)?;
+        let mut lists = Ragged::default();
+        let mined = mined.into_iter().flatten();
+        mined.for_each(|labels| lists.push(labels));
         self.negatives.push(lists, self.examples.n_labels);
         Ok(())
     }
@@ -325,16 +347,14 @@ impl Trainer<'_> {
     /// Stores the weights of the solutions, as weights for rows of length 1.
     fn weights(&self, rows: &ScorerRows<'_>, solved: &Solutions) -> Result<LabelWeights> {
         let unscaled = |solution: &Option<Solution>| {
-            let Scorer { bias, weights } = &solution.as_ref()?.scorer;
-            let weights = weights
-                .iter()
-                .map(|&(column, w)| (column, w * rows.scale(column)));
-            Some(Scorer {
-                bias: *bias,
-                weights: weights.collect(),
-            })
+            let mut scorer = solution.as_ref()?.scorer.clone();
+            for (column, weight) in &mut scorer.weights {
+                *weight *= rows.scale(*column);
+            }
+            Some(scorer)
         };
-        LabelWeights::new(solved.iter().map(unscaled), self.examples)
+        let scorers: Vec<Option<Scorer>> = solved.iter().map(unscaled).collect();
+        LabelWeights::new(&scorers, self.dense_columns, self.examples)
     }
 
     /// Returns the rows to fit join and calibration on.

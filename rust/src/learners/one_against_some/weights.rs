@@ -6,12 +6,13 @@
 
 use std::sync::OnceLock;
 
+use super::dense::{DenseColumns, DenseProducts, DenseWeights, BLOCK};
 use super::rows::inverse_length;
 use super::svm::Scorer;
 use crate::data::{Examples, PackedList, PackedLists, Precision, Ragged, SpreadRow};
 use crate::error::Result;
 use crate::file::Flat;
-use crate::simd::axpy;
+use crate::simd::{axpy, dispatched};
 
 /// The index has all weights if the margins of a training row cost at most this many additions of
 /// single weights: about as many take as long as scoring candidates one by one.
@@ -26,6 +27,8 @@ const INDEX_WEIGHTS_PER_ROW: f64 = 2048.0;
 pub struct LabelWeights {
     /// The weights by label, in 16 bits.
     pub lists: PackedLists,
+    /// The weights for dense columns; with them the index is complete.
+    pub dense: DenseWeights,
     /// The weight of the constant by label; minus infinity for a label without examples.
     pub biases: Flat<f32>,
     /// The least weight in the index; None if it has all of them.
@@ -38,22 +41,34 @@ pub struct LabelWeights {
 
 impl LabelWeights {
     /// Stores the scorer of each label, trained on `examples`; labels without examples have none.
-    pub fn new(scorers: impl Iterator<Item = Option<Scorer>>, examples: &Examples) -> Result<Self> {
+    pub fn new(
+        scorers: &[Option<Scorer>],
+        dense_columns: &DenseColumns,
+        examples: &Examples,
+    ) -> Result<Self> {
         let none = Scorer {
             bias: f32::NEG_INFINITY,
-            weights: Vec::new(),
+            ..Scorer::default()
         };
-        let pack = |scorer: Option<Scorer>| {
-            let scorer = scorer.as_ref().unwrap_or(&none);
-            (packed(scorer), scorer.bias)
+        let scorers = || {
+            scorers
+                .iter()
+                .map(|scorer| scorer.as_ref().unwrap_or(&none))
         };
-        let (packed, biases): (Vec<PackedList>, Vec<f32>) = scorers.map(pack).unzip();
+        let packed: Vec<PackedList> = scorers().map(packed).collect();
+        let dense: Vec<&[f32]> = scorers().map(|scorer| &scorer.dense[..]).collect();
         let n_features = examples.width - 1;
         let lists = PackedLists::new(&packed, 1, n_features)?;
+        let index_threshold = if dense_columns.is_empty() {
+            index_threshold(&lists, packed.len(), examples)
+        } else {
+            None
+        };
         Ok(Self {
-            index_threshold: index_threshold(&lists, packed.len(), examples),
+            index_threshold,
             lists,
-            biases: biases.into(),
+            dense: DenseWeights::new(dense_columns, &dense),
+            biases: scorers().map(|scorer| scorer.bias).collect(),
             n_features,
             index: OnceLock::new(),
         })
@@ -71,7 +86,7 @@ impl LabelWeights {
 
     /// Returns the mean number of weights for a feature.
     pub fn mean_per_feature(&self) -> usize {
-        self.lists.n_entries() / self.n_features.max(1) + 1
+        (self.lists.n_entries() + self.dense.n_weights()) / self.n_features.max(1) + 1
     }
 }
 
@@ -117,7 +132,7 @@ fn index_threshold(weights: &PackedLists, n_labels: usize, examples: &Examples) 
 }
 
 /// Number of labels that share a mark in [`RowMargins`].
-pub const LABELS_PER_BLOCK: usize = 64;
+const LABELS_PER_BLOCK: usize = 64;
 /// A feature with weights for more than one label in this many has a dense row: adding zeros takes
 /// less time than skipping them. A row takes at most four times the memory of a list.
 const MAX_LABELS_PER_DENSE_WEIGHT: usize = 8;
@@ -227,12 +242,33 @@ pub struct RowMargins {
     row: SpreadRow,
     /// The row's values, scaled to length 1.
     values: Vec<f32>,
+    dense: DenseProducts,
 }
 
 impl RowMargins {
     /// Makes a row, whose constant comes last, the current one. Takes time proportional to the
-    /// weights of the index for its features.
+    /// weights for its features in the index and in the dense columns.
+    #[cfg(test)]
     pub fn read(&mut self, weights: &LabelWeights, row: (&[u32], &[f32])) {
+        self.read_block(weights, std::iter::once(row));
+        self.read_next(weights, row, 0);
+    }
+
+    /// Computes what depends on dense columns for up to [`BLOCK`] rows, which
+    /// [`read_next`](Self::read_next) then makes the current one.
+    pub fn read_block<'r>(
+        &mut self,
+        weights: &LabelWeights,
+        rows: impl ExactSizeIterator<Item = (&'r [u32], &'r [f32])>,
+    ) {
+        if !weights.dense.is_empty() {
+            let rows = rows.map(|row| (row.0, row.1, inverse_length(row)));
+            self.dense.read(&weights.dense, rows);
+        }
+    }
+
+    /// Makes row `i` of the rows the current one; it has been read with its block.
+    pub fn read_next(&mut self, weights: &LabelWeights, row: (&[u32], &[f32]), i: usize) {
         let n_labels = weights.biases.len();
         let (index, inverse_length) = (weights.index(), inverse_length(row));
         let n = row.0.len() - 1;
@@ -242,11 +278,18 @@ impl RowMargins {
         if weights.is_index_complete() {
             let is_met = &mut self.is_met;
             is_met.resize(n_labels.div_ceil(LABELS_PER_BLOCK), false);
-            for (products, is_met) in products.chunks_mut(LABELS_PER_BLOCK).zip(&mut *is_met) {
-                if std::mem::take(is_met) {
-                    products.fill(0.0);
+            if weights.dense.is_empty() {
+                let blocks = products.chunks_mut(LABELS_PER_BLOCK);
+                for (products, is_met) in blocks.zip(&mut *is_met) {
+                    if std::mem::take(is_met) {
+                        products.fill(0.0);
+                    }
                 }
+            } else {
+                self.dense.write(&weights.dense, i % BLOCK, products);
+                is_met.fill(true);
             }
+            // The index has no weights for dense columns.
             for (&column, &x) in columns.iter().zip(values) {
                 index.add(column, x * inverse_length, products, is_met);
             }
@@ -297,8 +340,34 @@ impl RowMargins {
 
     /// Returns the numbers of the blocks that may have a product other than 0, if the index is
     /// complete.
-    pub fn met_blocks(&self) -> impl Iterator<Item = usize> + '_ {
+    fn met_blocks(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.is_met.len()).filter(|&block| self.is_met[block])
+    }
+
+    /// Calls `visit` with the labels that a complete index finds for the row and that have a margin
+    /// of at least `least`, and with their margins. `visit` returns the next `least`.
+    pub fn for_each_above(
+        &self,
+        weights: &LabelWeights,
+        mut least: f32,
+        mut visit: impl FnMut(u32, f32) -> f32,
+    ) {
+        for block in self.met_blocks() {
+            let from = block * LABELS_PER_BLOCK;
+            let to = self.products.len().min(from + LABELS_PER_BLOCK);
+            let (products, biases) = (&self.products[from..to], &weights.biases[from..to]);
+            if let (Ok(products), Ok(biases)) = (products.try_into(), biases.try_into()) {
+                if !has_margin(least, products, biases) {
+                    continue;
+                }
+            }
+            for (label, (&product, bias)) in (from..).zip(products.iter().zip(biases)) {
+                let margin = product + bias;
+                if product != 0.0 && margin >= least {
+                    least = visit(label as u32, margin);
+                }
+            }
+        }
     }
 
     /// Calls `visit` with the labels that the index finds for the row, and with their margins or,
@@ -318,5 +387,17 @@ impl RowMargins {
                 }
             }
         }
+    }
+}
+
+dispatched! {
+    /// Returns whether a label with a product may have a margin of at least `least`.
+    fn has_margin(least: f32, products: &[f32; LABELS_PER_BLOCK], biases: &[f32; LABELS_PER_BLOCK]) -> bool {
+        let mut n = 0;
+        for i in 0..LABELS_PER_BLOCK {
+            let is_above = (products[i] + biases[i] >= least) & (products[i] != 0.0);
+            n += u32::from(is_above);
+        }
+        n > 0
     }
 }
