@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use super::centroids::{Centroids, RerankedRow};
 use super::top_splits::TopSplits;
-use super::tree::{directions, margins, Node, Tree};
+use super::tree::{add_up, directions, full_margins, is_full, margins, Node, Tree, N_SUMS};
 use crate::control::Control;
 use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
 use crate::error::Result;
@@ -35,6 +35,8 @@ pub struct Traversal {
     /// Rows of the current node, and the children that each of them goes to, as bits.
     rows: Vec<u32>,
     directions: Vec<u32>,
+    /// Marks of the rows that have all columns.
+    full: Vec<bool>,
 }
 
 impl Traversal {
@@ -53,6 +55,10 @@ impl Traversal {
         self.nodes.clear();
         self.waiting.clear();
         self.waiting.extend(which);
+        self.full.resize(rows.len(), false);
+        for &row in &self.waiting {
+            self.full[row as usize] = is_full(rows.row(row as usize).0);
+        }
         if !self.waiting.is_empty() {
             self.nodes.push((Tree::ROOT, 0));
         }
@@ -113,14 +119,30 @@ impl Traversal {
     ) {
         let bias = tree.biases.as_chunks::<M>().0[split];
         let n_columns = tree.routers.range(split).len();
+        let is_full = |row: u32| self.full[row as usize];
+        if let &[row] = &self.rows[..] {
+            if is_full(row) {
+                let values = rows.row(row as usize).1;
+                let mut sums = [[0.0f32; M]; N_SUMS];
+                tree.routers.for_each::<M>(split, |column, weights| {
+                    let (sums, x) = (&mut sums[column as usize % N_SUMS], values[column as usize]);
+                    for j in 0..M {
+                        sums[j] += weights[j] * x;
+                    }
+                });
+                self.directions.push(directions(&add_up(&sums, bias)));
+                return;
+            }
+        }
         // Few rows look their columns up, many share the spread weights; the margins are the same
         // to the bit.
         let n_values = self.rows.len() * rows.n_values() / rows.len();
         let is_few = n_values * (n_columns.max(1).ilog2() as usize + 1) < 2 * n_columns;
-        let rows = self.rows.iter().map(|&row| rows.row(row as usize));
-        if is_few {
+        let which = self.rows.iter().copied();
+        if is_few && !which.clone().any(is_full) {
             let weights = tree.routers.lookup::<M>(split);
             let lookup = |column| weights.get(column);
+            let rows = which.map(|row| rows.row(row as usize));
             self.directions
                 .extend(rows.map(|row| directions(&margins(row, bias, lookup))));
             return;
@@ -131,8 +153,15 @@ impl Traversal {
             spread[column as usize] = weights;
         });
         let lookup = |column: u32| spread[column as usize];
-        self.directions
-            .extend(rows.map(|row| directions(&margins(row, bias, lookup))));
+        self.directions.extend(which.map(|i| {
+            let row = rows.row(i as usize);
+            let margins = if is_full(i) {
+                full_margins::<M>(row.1, bias, spread)
+            } else {
+                margins(row, bias, lookup)
+            };
+            directions(&margins)
+        }));
         tree.routers.for_each::<M>(split, |column, _| {
             spread[column as usize] = [0.0; M];
         });

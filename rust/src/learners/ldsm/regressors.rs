@@ -19,6 +19,7 @@
 use crate::choices;
 use crate::data::Examples;
 use crate::linear::Loss;
+use crate::simd::{axpy, dot, sum_of_squares, LANES};
 
 choices! {
     /// The probability that a regressor's margin m stands for.
@@ -167,25 +168,26 @@ impl<const M: usize> NagRegressors<M> {
 
 /// Standardized rows of a node, and its regressors.
 pub struct DenseRegressors<const M: usize> {
-    /// Values of all features of each row.
+    /// Values of all features of each row, filled up to `stride`.
     rows: Vec<f32>,
+    stride: usize,
     /// Squared length of each row with the constant.
     lengths: Vec<f32>,
     means: Vec<f32>,
     /// 1 / deviation, or 0 for a constant feature; its standardized values and its weight are 0.
     inverse: Vec<f32>,
-    /// Weights of each standardized feature.
-    weights: Vec<[f32; M]>,
+    /// Weights of the standardized features of each regressor, filled up to `stride`.
+    weights: [Vec<f32>; M],
     bias: [f32; M],
     rate: f32,
 }
 
 impl<const M: usize> DenseRegressors<M> {
     pub fn new(data: &Examples, weights: impl Iterator<Item = [f32; M]>, rate: f32) -> Self {
-        let width = data.width;
-        let mut rows: Vec<f32> = vec![0.0; width * data.len()];
+        let (width, stride) = (data.width, data.width.next_multiple_of(LANES));
+        let mut rows: Vec<f32> = vec![0.0; stride * data.len()];
         let (mut sums, mut total) = (vec![0.0f64; width], 0.0);
-        for (i, row) in (0..).zip(rows.chunks_exact_mut(width)) {
+        for (i, row) in (0..).zip(rows.chunks_exact_mut(stride)) {
             let (features, values) = data.row(i);
             let weight = f64::from(data.weight(i));
             total += weight;
@@ -197,7 +199,7 @@ impl<const M: usize> DenseRegressors<M> {
         }
         let means: Vec<f64> = sums.iter().map(|sum| sum / total).collect();
         let mut squares = vec![0.0f64; width];
-        for (i, row) in (0..).zip(rows.chunks_exact(width)) {
+        for (i, row) in (0..).zip(rows.chunks_exact(stride)) {
             let weight = f64::from(data.weight(i));
             for ((square, &x), mean) in squares.iter_mut().zip(row).zip(&means) {
                 *square += weight * (f64::from(x) - mean).powi(2);
@@ -216,20 +218,27 @@ impl<const M: usize> DenseRegressors<M> {
         };
         let inverse: Vec<f32> = squares.iter().zip(&means).map(inverse).collect();
         let means: Vec<f32> = means.into_iter().map(|mean| mean as f32).collect();
-        for row in rows.chunks_exact_mut(width) {
+        for row in rows.chunks_exact_mut(stride) {
             for ((x, mean), inverse) in row.iter_mut().zip(&means).zip(&inverse) {
                 // The difference of two floats can overflow a float.
                 let difference = f64::from(*x) - f64::from(*mean);
                 *x = (difference * f64::from(*inverse)) as f32;
             }
         }
-        let length = |row: &[f32]| row.iter().fold(1.0, |sum, x| sum + x * x);
+        let length = |row: &[f32]| 1.0 + sum_of_squares(row);
+        let mut by_regressor = [(); M].map(|()| vec![0.0; stride]);
+        for (feature, weights) in weights.enumerate() {
+            for (regressor, weight) in by_regressor.iter_mut().zip(weights) {
+                regressor[feature] = weight;
+            }
+        }
         Self {
-            lengths: rows.chunks_exact(width).map(length).collect(),
+            lengths: rows.chunks_exact(stride).map(length).collect(),
             rows,
+            stride,
             means,
             inverse,
-            weights: weights.collect(),
+            weights: by_regressor,
             bias: [0.0; M],
             rate,
         }
@@ -237,15 +246,8 @@ impl<const M: usize> DenseRegressors<M> {
 
     #[inline]
     pub fn margins(&self, i: u32) -> [f32; M] {
-        let mut margins = self.bias;
-        let width = self.weights.len();
-        let row = &self.rows[i as usize * width..][..width];
-        for (&x, weights) in row.iter().zip(&self.weights) {
-            for j in 0..M {
-                margins[j] += weights[j] * x;
-            }
-        }
-        margins
+        let row = &self.rows[i as usize * self.stride..][..self.stride];
+        std::array::from_fn(|j| self.bias[j] + dot(row, &self.weights[j]))
     }
 
     /// Returns the step of example `i` for a regressor with this margin and `target` (0 or 1), as a
@@ -274,14 +276,9 @@ impl<const M: usize> DenseRegressors<M> {
     /// Takes the `steps` of example `i` and updates the margins.
     #[inline]
     pub fn step(&mut self, i: u32, steps: &[f32; M], margins: &mut [f32; M]) {
-        let width = self.weights.len();
-        let row = &self.rows[i as usize * width..][..width];
-        for (&x, weights) in row.iter().zip(&mut self.weights) {
-            for j in 0..M {
-                weights[j] -= steps[j] * x;
-            }
-        }
+        let row = &self.rows[i as usize * self.stride..][..self.stride];
         for j in 0..M {
+            axpy(-steps[j], row, &mut self.weights[j]);
             self.bias[j] -= steps[j];
             margins[j] -= steps[j] * self.lengths[i as usize];
         }
@@ -291,9 +288,10 @@ impl<const M: usize> DenseRegressors<M> {
     /// absorbs the means. Weights of standardized features below `small` become 0.
     pub fn weights(&self, constant: usize, small: f32) -> Vec<[f32; M]> {
         let kept = |w: f32| if w.abs() < small { 0.0 } else { w };
-        let weights = self.weights.iter().zip(&self.inverse);
-        let weights = weights.map(|(weights, inverse)| weights.map(|w| kept(w) * inverse));
-        let mut weights: Vec<[f32; M]> = weights.collect();
+        let scaled = |(feature, inverse): (usize, &f32)| {
+            std::array::from_fn(|j| kept(self.weights[j][feature]) * inverse)
+        };
+        let mut weights: Vec<[f32; M]> = self.inverse.iter().enumerate().map(scaled).collect();
         let mut bias = self.bias;
         for (weights, mean) in weights.iter().zip(&self.means) {
             for j in 0..M {

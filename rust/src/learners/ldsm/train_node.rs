@@ -10,7 +10,7 @@ use rand_pcg::Pcg64Mcg;
 use super::objective::{Lambdas, NodeStats, NodeStatsSums, ObjectiveSums};
 use super::params::Params;
 use super::regressors::{kept_features, DenseRegressors, NagRegressors, NodeLoss, Regressors};
-use super::tree::{directions, margins};
+use super::tree::{directions, full_margins, is_full, margins};
 use crate::control::Control;
 use crate::data::{Examples, LocalIds, PackedList};
 use crate::error::Result;
@@ -131,7 +131,12 @@ impl NodeData {
         let mut children: [NodeExamples; M] = std::array::from_fn(|_| NodeExamples::default());
         let mut counts = vec![[0.0f64; M]; self.labels.len()];
         for (i, &id) in (0..).zip(ids) {
-            let margins = margins(examples.row(i), bias, |feature| weights[feature as usize]);
+            let row = examples.row(i);
+            let margins = if is_full(row.0) {
+                full_margins::<M>(row.1, bias, weights)
+            } else {
+                margins(row, bias, |feature| weights[feature as usize])
+            };
             visit(i, &margins);
             let directions = directions(&margins);
             let importance = f64::from(examples.weight(i));

@@ -5,6 +5,7 @@ use crate::data::{PackedLists, Ragged};
 use crate::error::Result;
 use crate::file::{Bundle, Flat, Nest, Persist, Report};
 use crate::persist;
+use crate::simd::dispatched;
 use crate::tree::{tree_report, NodeId};
 
 /// A tree with its nodes in the order in which they were created, children side by side. Splits are
@@ -319,6 +320,49 @@ pub fn margins<const M: usize>(
         }
     }
     std::array::from_fn(|j| margins[j] + bias[j])
+}
+
+/// Number of sums of a full row's margin, which are added up in the end.
+pub const N_SUMS: usize = 8;
+
+dispatched! {
+    /// Returns whether the columns of a row are all columns in order.
+    pub fn is_full(columns: &[u32]) -> bool {
+        let places = (0..).zip(columns);
+        places.fold(true, |is_full, (place, &column): (u32, _)| is_full & (column == place))
+    }
+}
+
+dispatched! {
+    /// Returns the margins of a row that has all columns. They may differ in the last bits from
+    /// those of [`margins`], whose sums have to wait for each other.
+    pub fn full_margins[M](values: &[f32], bias: [f32; M], weights: &[[f32; M]]) -> [f32; M] {
+        let mut sums = [[0.0f32; M]; N_SUMS];
+        let n = values.len() - 1;
+        let (values, last_values) = values[..n].as_chunks::<N_SUMS>();
+        let (weights, last_weights) = weights[..n].as_chunks::<N_SUMS>();
+        for (values, weights) in values.iter().zip(weights) {
+            for i in 0..N_SUMS {
+                for j in 0..M {
+                    sums[i][j] += weights[i][j] * values[i];
+                }
+            }
+        }
+        let last = last_values.iter().zip(last_weights);
+        for ((x, weights), sums) in last.zip(&mut sums) {
+            for j in 0..M {
+                sums[j] += weights[j] * x;
+            }
+        }
+        add_up(&sums, bias)
+    }
+}
+
+/// Returns the margins of a full row from its sums.
+pub fn add_up<const M: usize>(sums: &[[f32; M]; N_SUMS], bias: [f32; M]) -> [f32; M] {
+    let [a, b, c, d, e, f, g, h] = sums;
+    let sum = |j: usize| ((a[j] + e[j]) + (c[j] + g[j])) + ((b[j] + f[j]) + (d[j] + h[j]));
+    std::array::from_fn(|j| sum(j) + bias[j])
 }
 
 /// Returns the children that an example goes to, as bits: those with a margin of at least 1/2, or
