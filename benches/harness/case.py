@@ -31,7 +31,7 @@ UNCALIBRATED = {name: settings | {"calibrate": False} for name, settings in ONLI
 #: All subjects, in the order in which they are measured.
 SUBJECTS = (
     *("peers", "labels", "frontier", "one_row", "threads", "boosting", "calibration", "dask"),
-    *("floors", "papers"),
+    *("embeddings", "floors", "papers"),
 )
 
 

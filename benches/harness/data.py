@@ -13,7 +13,9 @@ from typing import Any
 import joblib
 import numpy as np
 import scipy.sparse as sp
+from sklearn.decomposition import TruncatedSVD
 from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.preprocessing import normalize
 from xmtree.datasets import load_demo, load_xmc, make_xmc
 from xmtree.metrics import precision_at_k, propensities, psp_at_k
 
@@ -24,6 +26,8 @@ CORPUS = ROOT / "text-english-novels" / "corpus.txt.xz"
 MAKER = ROOT.parent / "tools" / "make_nextword.py"
 CACHE = Path(__file__).parents[2] / ".benchmarks"
 NEXT_WORD = "next-word"
+#: Ending of the names of data sets whose rows become dense.
+EMBEDDED = "embedded"
 #: Data sets whose rows have label sets; the others have one label per row.
 LABEL_SETS = {
     *("wordnet-hypernyms", "onet-titles", "bibtex", "makupalat", "delicious", "stackex-cooking"),
@@ -84,11 +88,13 @@ class Task:
 
 def absent(name):
     """Return whether a data set is missing and cannot be made."""
-    kind = name.rpartition("-")[0]
+    kind, _, number = name.rpartition("-")
     if kind == NEXT_WORD:
         return not (CORPUS.is_file() and MAKER.is_file())
     if name == "wordnet-rarest":
         return absent("wordnet-hypernyms")
+    if kind and number == EMBEDDED:
+        return absent(kind)
     return not (kind in MADE or name in {*DEMOS, AMAZON} or (ROOT / name).is_dir())
 
 
@@ -103,6 +109,8 @@ def load(name, rows=None):
         return amazon(rows)
     if name == "wordnet-rarest":
         return rarest(load("wordnet-hypernyms", rows))
+    if number == EMBEDDED:
+        return embedded(load(kind, rows))
     return cut(Task(*read(name)), rows)
 
 
@@ -181,6 +189,16 @@ def amazon(rows):
     n = rows or 490_449
     shape = {"nnz": 76, "n_labels": 5.45, "multilabel": True}
     return split(make_xmc(n + N_TEST, 135_909, 670_091, **shape, random_state=0), n)
+
+
+def embedded(task, n_columns=256):
+    """Return rows of latent semantic analysis, of length 1, as a stand-in for sentence vectors."""
+    rows = np.asarray((task.X > 0).sum(axis=0)).ravel()
+    idf = np.log((task.X.shape[0] + 1) / (rows + 1))
+    X, X_test = (normalize(normalize(part).multiply(idf).tocsr()) for part in (task.X, task.X_test))
+    svd = TruncatedSVD(n_columns, random_state=0, n_iter=4).fit(X)
+    X, X_test = (normalize(svd.transform(part)).astype(np.float32) for part in (X, X_test))
+    return Task(X, task.y, X_test, task.y_test)
 
 
 def rarest(task):

@@ -94,11 +94,12 @@ class LdSMClassifier(TreeMixin, Learner):
         "row". "none": features are used as they are.
     n_bits : int, optional
         Hash columns into ``2**n_bits``. Rows may then have any number of columns.
-    n_negatives : int, default=30
+    n_negatives : int, optional
         Number of labels for which a row is a negative example of the scorers. These are up to
         ``n_negatives`` labels that are most likely by the trees not trained on the row (about one
         tree in seven leaves it out), as many labels drawn by their frequency, and twice as many
-        with the largest margins of the scorers trained so far.
+        with the largest margins of the scorers trained so far. None: 30, or 100 if at least 16
+        columns are filled in more than half of the rows, as those of embeddings are.
     tail_weight : float, default=0.5
         Rows with a label have the weight (inverse propensity of the label) ** ``tail_weight`` in
         its scorer's training, divided by the mean over all labels of all rows. The propensities
@@ -260,7 +261,7 @@ class LdSMClassifier(TreeMixin, Learner):
     learning_rate: float = 0.1
     scaling: str = "log"
     n_bits: int | None = None
-    n_negatives: int = 30
+    n_negatives: int | None = None
     tail_weight: float = 0.5
     cost: float | None = None
     weight_threshold: float = 0.1

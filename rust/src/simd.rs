@@ -375,6 +375,51 @@ mod tests {
     }
 
     #[test]
+    fn products_of_bytes_are_exact() {
+        let weights: Vec<[[i8; 4]; LANES]> = (0..67i32)
+            .map(|i| {
+                std::array::from_fn(|l| {
+                    std::array::from_fn(|c| (i * 37 + l as i32 * 11 + c as i32 * 5) as i8)
+                })
+            })
+            .collect();
+        let rows: Vec<[[u8; 4]; 3]> = (0..67i32)
+            .map(|i| {
+                std::array::from_fn(|r| {
+                    std::array::from_fn(|c| (i * 29 + r as i32 * 7 + c as i32) as u8)
+                })
+            })
+            .collect();
+        let found = multiply_bytes(&weights, &rows);
+        assert_eq!(found, multiply_bytes_anywhere(&weights, &rows));
+        for (r, found) in found.iter().enumerate() {
+            for (lane, found) in found.iter().enumerate() {
+                let product = |(w, x): (&[[i8; 4]; LANES], &[[u8; 4]; 3])| -> i32 {
+                    (0..4)
+                        .map(|c| i32::from(w[lane][c]) * i32::from(x[r][c]))
+                        .sum()
+                };
+                assert_eq!(*found, weights.iter().zip(&rows).map(product).sum::<i32>());
+            }
+        }
+        let bytes: Vec<i8> = (0..80).map(|i| (i * 13 % 256 - 128) as i8).collect();
+        let mut floats: Vec<f32> = (0..80u8).map(|i| f32::from(i % 9) - 4.0).collect();
+        let plain: f32 = bytes
+            .iter()
+            .zip(&floats)
+            .map(|(&b, x)| f32::from(b) * x)
+            .sum();
+        assert_eq!(dot_bytes(&bytes, &floats).to_bits(), plain.to_bits());
+        let wanted: Vec<f32> = bytes
+            .iter()
+            .zip(&floats)
+            .map(|(&b, x)| x + 0.5 * f32::from(b))
+            .collect();
+        add_bytes(0.5, &bytes, &mut floats);
+        assert_eq!(floats, wanted);
+    }
+
+    #[test]
     fn dot_and_axpy_agree_with_a_plain_computation() {
         let a: Vec<f32> = (0..48u8).map(|i| f32::from(i) - 20.0).collect();
         let mut b: Vec<f32> = (0..48u8).map(|i| f32::from(i % 7)).collect();

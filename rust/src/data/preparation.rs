@@ -2,7 +2,8 @@
 //!
 //! By experiment (docs/experiments/shared.md), columns that are mostly non-zero must be centered
 //! and scaled to unit deviation, while rows of mostly zeros must be divided by their length.
-//! `Auto` decides by the share of non-zeros.
+//! `Auto` decides by the share of non-zeros. Dense rows of length 1, such as embeddings, are not
+//! standardized: their lengths already say what matters.
 
 use super::{RowBuffer, Rows};
 use crate::choices;
@@ -15,7 +16,8 @@ use crate::simd::{dispatched, sum_of_squares};
 choices! {
     /// Scaling of examples.
     pub enum Scaling {
-        /// `Standard` if more than half of the values are non-zero, else `Row`.
+        /// `Standard` if more than half of the values are non-zero and rows differ in length, else
+        /// `Row`.
         Auto = "auto",
         /// No scaling.
         None = "none",
@@ -33,6 +35,17 @@ pub const LARGEST_VALUE: f32 = 1e18;
 
 /// Share of non-zeros above which `Auto` standardizes columns.
 const MIN_DENSE_SHARE: f64 = 0.5;
+
+/// Returns whether the first of the rows `present` have length 1, except for rounding.
+fn have_unit_length(rows: &Rows<'_>, present: &[u32]) -> bool {
+    const N_ROWS: usize = 1000;
+    const TOLERANCE: f32 = 1e-3;
+    let mut row = RowBuffer::default();
+    present.iter().take(N_ROWS).all(|&i| {
+        rows.read(i as usize, &mut row);
+        (sum_of_squares(&row.values) - 1.0).abs() <= TOLERANCE
+    })
+}
 
 /// Converts rows to examples: hashes columns, scales values and appends the constant.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,7 +75,8 @@ impl Preparation {
             Scaling::Auto if n_bits.is_some() => Scaling::Row,
             Scaling::Auto => {
                 let n_values = present.len() as f64 * rows.n_cols() as f64;
-                if rows.non_zeros(present) as f64 > MIN_DENSE_SHARE * n_values {
+                let is_dense = rows.non_zeros(present) as f64 > MIN_DENSE_SHARE * n_values;
+                if is_dense && !have_unit_length(rows, present) {
                     Scaling::Standard
                 } else {
                     Scaling::Row

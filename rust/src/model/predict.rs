@@ -224,7 +224,12 @@ impl<S: Copy + PartialOrd + From<f32>> TopK<S> {
 
     /// Returns the labels, best first.
     pub fn labels(&self) -> impl Iterator<Item = u32> + '_ {
-        self.best.iter().map(|&(label, _)| label)
+        self.entries().map(|(label, _)| label)
+    }
+
+    /// Returns the labels and their scores, best first.
+    pub fn entries(&self) -> impl Iterator<Item = (u32, S)> + '_ {
+        self.best.iter().copied()
     }
 }
 

@@ -7,6 +7,12 @@ use crate::learners::one_against_some::ScorerParams;
 use crate::params::Range;
 use crate::{choices, params};
 
+/// Number of negatives of each kind by default.
+pub const N_NEGATIVES: u32 = 30;
+/// The same if rows have dense columns: scorers of these have to tell more labels apart, and a
+/// negative takes less time.
+const N_DENSE_NEGATIVES: u32 = 100;
+
 choices! {
     /// Scorers of labels beside the trees.
     pub enum Scorers {
@@ -58,8 +64,9 @@ params! {
         scorers: Scorers = Scorers::OneAgainstSome;
         /// Largest number of labels of each kind that a row becomes a negative example of. The kinds
         /// are labels that the trees find likely, labels drawn by frequency, and in each round of
-        /// mining labels that the scorers find likely.
-        n_negatives: u32 = 30, Range::from(0.0).to(f64::from(u32::MAX));
+        /// mining labels that the scorers find likely. None: [`N_NEGATIVES`], or
+        /// [`N_DENSE_NEGATIVES`] if rows have dense columns.
+        n_negatives: Option<u32> = None, Range::from(0.0).to(f64::from(u32::MAX));
         /// Positives of a scorer weigh (inverse propensity of the label)^`tail_weight`, 1 on
         /// average.
         tail_weight: f64 = 0.5, Range::NOT_NEGATIVE;
@@ -82,10 +89,15 @@ impl Params {
         }
     }
 
-    /// Returns the parameters of the scorers' training.
-    pub fn scorer_params(&self) -> ScorerParams {
+    /// Returns the parameters of the scorers' training on rows with or without dense columns.
+    pub fn scorer_params(&self, has_dense_columns: bool) -> ScorerParams {
+        let n_negatives = if has_dense_columns {
+            N_DENSE_NEGATIVES
+        } else {
+            N_NEGATIVES
+        };
         ScorerParams {
-            n_negatives: self.n_negatives as usize,
+            n_negatives: self.n_negatives.unwrap_or(n_negatives) as usize,
             tail_weight: self.tail_weight,
             cost: self.cost,
             weight_threshold: self.weight_threshold,

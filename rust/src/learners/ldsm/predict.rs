@@ -359,12 +359,14 @@ impl Predictor<'_> {
             .map_or(score, |scorers| memory.ranker.score(scorers, label, score))
     }
 
-    /// Calls `visit` with each candidate of the current row and the trees' score.
-    fn for_each_label(&self, visit: impl FnMut(u32, f32)) {
+    /// Calls `visit` with each candidate of the current row and the trees' score, except for some
+    /// whose final score by scorers is below `bar`.
+    fn for_each_label(&self, bar: f32, visit: impl FnMut(u32, f32)) {
         let memory = &*self.memory;
+        let (ranker, scores) = (&memory.ranker, &memory.scores);
         match self.scorers {
-            None => memory.scores.for_each(visit),
-            Some(scorers) => memory.ranker.for_each_label(scorers, &memory.scores, visit),
+            None => scores.for_each(visit),
+            Some(scorers) => ranker.for_each_label(scorers, scores, bar, visit),
         }
     }
 
@@ -373,7 +375,9 @@ impl Predictor<'_> {
         top.clear();
         match (self.centroids, self.scorers) {
             (None, Some(scorers)) => self.memory.ranker.best(scorers, &self.memory.scores, top),
-            _ => self.for_each_label(|label, share| top.push(label, self.score(label, share))),
+            _ => self.for_each_label(0.0, |label, share| {
+                top.push(label, self.score(label, share));
+            }),
         }
     }
 
@@ -384,7 +388,12 @@ impl Predictor<'_> {
         // examples in the leaves: its share of their labels times the labels per example.
         let is_by_likelihood = matches!(selection, LabelSelection::Likely(_));
         let by_share = is_by_likelihood && self.scorers.is_none();
-        self.for_each_label(|label, share| {
+        let bar = match (selection, self.scorers) {
+            (LabelSelection::Above(least), Some(scorers)) => scorers.calibration.least_score(least),
+            (LabelSelection::Likely(_), Some(scorers)) => scorers.calibration.least_score(0.5),
+            _ => 0.0,
+        };
+        self.for_each_label(bar, |label, share| {
             if !by_share || share * self.memory.labels_each > 0.5 {
                 found.push((label, self.score(label, share)));
             }
@@ -400,7 +409,12 @@ impl Predictor<'_> {
         }
         match selection {
             LabelSelection::Likely(n) if found.len() < n => {
-                self.select(LabelSelection::Best(n), found);
+                let mut top = TopK::new(n);
+                self.best(&mut top);
+                found.clear();
+                found.extend(top.entries());
+                self.calibrate(found.iter_mut().map(|(_, score)| score));
+                found.sort_unstable_by_key(|&(label, _)| label);
             }
             _ => found.sort_unstable_by_key(|&(label, _)| label),
         }

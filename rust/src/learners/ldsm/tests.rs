@@ -52,7 +52,7 @@ pub(in crate::learners) fn params() -> Params {
         keep_statistics: true,
         beta: 1.0,
         scorers: Scorers::None,
-        n_negatives: 50,
+        n_negatives: Some(50),
         tail_weight: 0.0,
         cost: Some(1.0),
         weight_threshold: 0.1,
@@ -65,7 +65,7 @@ pub(in crate::learners) fn with_scorers() -> Params {
     Params {
         scorers: Scorers::OneAgainstSome,
         n_estimators: 5,
-        n_negatives: 3,
+        n_negatives: Some(3),
         ..params()
     }
 }

@@ -3,7 +3,7 @@
 
 use super::centroids::Centroids;
 use super::grow::grow;
-use super::params::{Params, Scorers};
+use super::params::{Params, Scorers, N_NEGATIVES};
 use super::predict::{LeafHits, MAX_BLOCK_ROWS};
 use super::train_node::TrainingContext;
 use super::tree::Tree;
@@ -13,7 +13,8 @@ use crate::error::Result;
 use crate::file::{Bundle, Nest};
 use crate::learners::mix;
 use crate::learners::one_against_some::{
-    row_candidates, train, Candidates, FitSample, LabelScores, OneAgainstSome, ScorerParams,
+    row_candidates, train, Candidates, DenseColumns, FitSample, LabelScores, OneAgainstSome,
+    ScorerParams,
 };
 use crate::memory;
 use crate::model::seed_of;
@@ -106,9 +107,19 @@ impl TrainingSet {
             return Ok(None);
         }
         with_threads(n_threads, |is_parallel| {
-            let (examples, params) = (&self.examples, self.params.scorer_params());
+            let examples = &self.examples;
+            let dense_columns = DenseColumns::find(examples);
+            let params = self.params.scorer_params(!dense_columns.is_empty());
             let found = candidates(examples, trees, &params, is_parallel, control)?;
-            train(examples, found, params, is_parallel, control).map(Some)
+            train(
+                examples,
+                &dense_columns,
+                found,
+                params,
+                is_parallel,
+                control,
+            )
+            .map(Some)
         })?
     }
 
@@ -171,7 +182,9 @@ fn check_memory(
     let n_negatives = match params.scorers {
         Scorers::None => 0,
         // Random negatives are rarely the same if there are many labels.
-        Scorers::OneAgainstSome => n_classes.min(params.n_negatives as usize) / 2,
+        Scorers::OneAgainstSome => {
+            n_classes.min(params.n_negatives.unwrap_or(N_NEGATIVES) as usize) / 2
+        }
     };
     let copies = n_values.saturating_mul(BYTES_PER_VALUE * (2 + n_threads) / 2);
     let negatives = labeled

@@ -97,7 +97,8 @@ pub struct DenseWeights {
 impl DenseWeights {
     const KIND: &'static str = "dense";
 
-    /// Packs the weights of each label for `columns`; an empty list stands for zeros.
+    /// Packs the weights of each label for `columns`. Lists may be filled up with zeros, and an empty
+    /// one stands for zeros.
     pub fn new(columns: &DenseColumns, labels: &[&[f32]]) -> Self {
         if columns.is_empty() {
             return Self::default();
@@ -109,7 +110,7 @@ impl DenseWeights {
             let (scale, rounded) = round(weights);
             let start = label / LANES * panel + label % LANES * QUAD;
             let mut sum = 0;
-            for (column, value) in rounded.enumerate() {
+            for (column, value) in rounded.enumerate().take(columns.len()) {
                 values[start + column / QUAD * LANES * QUAD + column % QUAD] = value;
                 sum += i32::from(value);
             }

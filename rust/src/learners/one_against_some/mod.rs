@@ -33,6 +33,7 @@ mod weights;
 #[cfg(test)]
 mod tests;
 
+pub use dense::DenseColumns;
 pub use fit::FitSample;
 pub use negatives::{row_candidates, Candidates};
 #[cfg(test)]

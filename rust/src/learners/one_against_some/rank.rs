@@ -112,6 +112,15 @@ impl Calibration {
         (1.0 / (1.0 + (-logit).exp())).max(f32::MIN_POSITIVE)
     }
 
+    /// Returns a final score below which the probability is not above `probability`.
+    pub fn least_score(self, probability: f32) -> f32 {
+        /// More than rounding changes a score.
+        const SLACK: f64 = 1e-3;
+        let p = f64::from(probability.clamp(0.0, 1.0));
+        let logit = (p / (1.0 - p)).ln() - f64::from(self.offset);
+        ((logit / f64::from(self.slope)).exp() * (1.0 - SLACK)) as f32
+    }
+
     /// Returns whether the numbers are valid.
     pub fn is_sound(self) -> bool {
         let is_slope = self.slope.is_finite() && self.slope > 0.0;
@@ -284,22 +293,27 @@ impl Ranker {
         scorers.join.score(score, margin)
     }
 
-    /// Calls `visit` with each candidate of the current row and its score by the other model.
+    /// Calls `visit` with each candidate of the current row and its score by the other model,
+    /// except for some whose final score is below `bar`.
     pub fn for_each_label(
         &self,
         scorers: &OneAgainstSome,
         scores: &LabelScores,
+        bar: f32,
         mut visit: impl FnMut(u32, f32),
     ) {
-        if !scorers.weights.is_index_complete() {
+        let (join, weights) = (scorers.join, &scorers.weights);
+        if !weights.is_index_complete() {
             let candidates = self.candidates.iter();
             return candidates.for_each(|&(label, score)| visit(label, score));
         }
         scores.for_each(&mut visit);
-        self.margins.for_each_found(&scorers.weights, |label, _| {
+        let least = join.least_margin(bar);
+        self.margins.for_each_above(weights, least, |label, _| {
             if scores.by_label()[label as usize] == 0.0 {
                 visit(label, 0.0);
             }
+            least
         });
     }
 

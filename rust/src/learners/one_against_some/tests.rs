@@ -1,21 +1,27 @@
 //! Scorers, compared with their definitions.
 
 mod calibration;
+mod dense;
 mod negatives;
 mod ranking;
 mod rows;
 mod training;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
 use proptest::prelude::*;
 
+use super::dense::{DenseColumns, DenseProducts, BLOCK};
 use super::rows::{DistinctRows, ScorerRows};
 use super::svm::{Accuracy, Problem, Scorer, Solver};
 use super::*;
 use crate::data::{Examples, Ragged};
 use crate::learners::ldsm::tests::packed::packed;
 use crate::learners::ldsm::tests::{data, fixed, is_near, N_CLASSES, WIDTH};
+
+/// No dense columns, so that all are treated alike.
+static SPARSE: LazyLock<DenseColumns> = LazyLock::new(DenseColumns::default);
 
 const EXACT: Accuracy = Accuracy {
     max_rounds: 10_000,

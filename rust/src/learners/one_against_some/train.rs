@@ -101,10 +101,11 @@ struct Round {
     is_last: bool,
 }
 
-/// Trains the scorers of `examples` from `candidates`. `is_parallel` is as in
+/// Trains the scorers of `examples`, whose dense columns are known, from `candidates`. `is_parallel` is as in
 /// [`map_with_worker`]; the number of threads does not change the model.
 pub fn train(
     examples: &Examples,
+    dense_columns: &DenseColumns,
     candidates: Candidates,
     params: ScorerParams,
     is_parallel: bool,
@@ -127,7 +128,7 @@ pub fn train(
         has_one_label: labels.lengths().all(|n| n == 1),
         fit_sample,
         distinct: DistinctRows::new(examples, |row| fit_sample.contains(row)),
-        dense_columns: &DenseColumns::find(examples),
+        dense_columns,
         scored: candidates.scored,
         negatives,
         duals: Vec::new(),

@@ -26,11 +26,11 @@ proptest! {
     /// Candidates and their scores are those of a model of the trees that left the row out.
     #[test]
     fn candidates_come_from_trees_that_left_the_row_out(data in data(50)) {
-        let params = Params { n_negatives: N_CLASSES as u32, ..with_scorers() };
+        let params = Params { n_negatives: Some(N_CLASSES as u32), ..with_scorers() };
         let present = data.select(data.present());
         let ldsm = present.fit(&params);
         let (examples, n_rows) = (present.examples(), present.len());
-        let found = candidates(&examples, &ldsm.trees, &params.scorer_params(), false, &control()).unwrap();
+        let found = candidates(&examples, &ldsm.trees, &params.scorer_params(false), false, &control()).unwrap();
         prop_assert_eq!(found.scored.len(), n_rows.div_ceil(5));
         for row in 0..n_rows {
             let trees = ldsm.trees.iter().enumerate();

@@ -60,7 +60,7 @@ fn parameters_that_trees_share_cannot_be_changed() {
         |p| p.arity = 3,
         |p| p.scaling = Scaling::Row,
         |p| p.n_bits = Some(4),
-        |p| p.n_negatives = 7,
+        |p| p.n_negatives = Some(7),
         |p| p.tail_weight = 0.5,
         |p| p.cost = Some(0.5),
         |p| p.weight_threshold = 0.5,

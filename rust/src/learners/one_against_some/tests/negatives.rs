@@ -14,6 +14,7 @@ fn scorers(seeds: &[u32]) -> Vec<Option<Scorer>> {
                 .filter(|c| (c * 7 + seed) % 3 == 0)
                 .map(|c| (c, weight(c, seed)))
                 .collect(),
+            ..Scorer::default()
         })
     };
     seeds.iter().map(scorer).collect()
@@ -25,7 +26,7 @@ proptest! {
     #[test]
     fn a_warm_start_leads_to_the_same_solution(data in data(40), share in 0usize..4) {
         let examples = data.examples();
-        let rows = ScorerRows::new(&examples, 0.0);
+        let rows = ScorerRows::new(&examples, &SPARSE, 0.0);
         let (positives, negatives) = split_rows(&examples);
         let (first, second) = negatives.split_at(negatives.len() * share / 3);
         let alone = DistinctRows::default();
@@ -46,7 +47,7 @@ proptest! {
     #[test]
     fn weights_count_as_repetitions(data in data(40), is_cost in any::<bool>()) {
         let examples = data.examples();
-        let rows = ScorerRows::new(&examples, 0.0);
+        let rows = ScorerRows::new(&examples, &SPARSE, 0.0);
         let (positives, negatives) = split_rows(&examples);
         let twice = [&positives[..], &positives[..]].concat();
         let negatives = [&negatives[..], &negatives[..]];
@@ -72,9 +73,10 @@ proptest! {
     fn mined_labels_have_the_largest_margins(data in data(30), seeds in prop::collection::vec(0u32..1000, N_CLASSES), n in 0usize..6, known in prop::collection::btree_set(0u32..9, 0..4)) {
         let examples = data.examples();
         let scorers = scorers(&seeds);
-        let weights = LabelWeights::new(scorers.iter().cloned(), &examples).unwrap();
+        let weights = LabelWeights::new(&scorers, &SPARSE, &examples).unwrap();
         let mut margins = RowMargins::default();
         for row in 0..examples.len() as u32 {
+            margins.read_block(&weights, std::iter::once(examples.row(row)));
             let found = margins.mine(&weights, &examples, row, n, |label| known.contains(&label));
             prop_assert!(found.is_sorted_by(|a, b| a < b));
             let x = full(&examples, row);

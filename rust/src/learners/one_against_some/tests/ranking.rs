@@ -17,13 +17,14 @@ fn scorers(n_labels: u32, width: u32, every: u32, seed: u32) -> Vec<Option<Score
                 .map(|c| (c, weight(c)))
                 .filter(|&(_, w)| w != 0.0)
                 .collect(),
+            ..Scorer::default()
         })
     };
     (0..n_labels).map(scorer).collect()
 }
 
 fn weights(scorers: &[Option<Scorer>], examples: &Examples) -> LabelWeights {
-    LabelWeights::new(scorers.iter().cloned(), examples).unwrap()
+    LabelWeights::new(scorers, &SPARSE, examples).unwrap()
 }
 
 /// Returns the labels that the index finds, with their margins or the part of the largest weights.
@@ -120,10 +121,10 @@ proptest! {
         let list: Vec<(u32, f32)> = (0..n_labels).filter(|i| (i * 37 + seed) % 11 < 3).map(|i| (i, ((i * 101 + seed) % 71 + 1) as f32)).collect();
         by_trees.add(&packed(std::slice::from_ref(&list), n_labels as usize), 0, 0.001);
         for row in 0..examples.len() as u32 {
-            ranker.read(&model, examples.row(row), &by_trees);
+            ranker.read(&model, &examples.rows, row as usize, &by_trees);
             margins.read(weights, examples.row(row));
             let mut scored = Vec::new();
-            ranker.for_each_label(&model, &by_trees, |label, score| scored.push((label, score)));
+            ranker.for_each_label(&model, &by_trees, 0.0, |label, score| scored.push((label, score)));
             if weights.is_index_complete() {
                 let distinct: BTreeSet<u32> = scored.iter().map(|&(label, _)| label).collect();
                 prop_assert_eq!(distinct.len(), scored.len());

@@ -20,7 +20,7 @@ proptest! {
     #[test]
     fn features_are_scaled_by_their_rarity(data in data(40), power in 0.0f64..2.0) {
         let examples = data.examples();
-        let rows = ScorerRows::new(&examples, power);
+        let rows = ScorerRows::new(&examples, &SPARSE, power);
         let n_rows = examples.len() as u32;
         let idf = |column: usize| {
             let n = (0..n_rows).filter(|&i| examples.row(i).0.contains(&(column as u32))).count();
@@ -48,8 +48,8 @@ proptest! {
     #[test]
     fn unscaled_weights_give_the_same_margins(data in data(30), power in 0.0f64..2.0, weights in prop::collection::vec(-2.0f32..2.0, WIDTH)) {
         let examples = data.examples();
-        let rows = ScorerRows::new(&examples, power);
-        let mut scorer = Scorer { bias: 0.3, weights: (0..).zip(weights).collect() };
+        let rows = ScorerRows::new(&examples, &SPARSE, power);
+        let mut scorer = Scorer { bias: 0.3, weights: (0..).zip(weights).collect(), dense: Vec::new() };
         let before = full_weights(&scorer, examples.width);
         scorer.weights.iter_mut().for_each(|(column, w)| *w *= rows.scale(*column));
         let after = full_weights(&scorer, examples.width);

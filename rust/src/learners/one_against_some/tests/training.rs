@@ -9,7 +9,7 @@ proptest! {
     #[test]
     fn the_solver_solves_the_problem(data in data(40)) {
         let examples = data.examples();
-        let rows = ScorerRows::new(&examples, 0.0);
+        let rows = ScorerRows::new(&examples, &SPARSE, 0.0);
         let distinct = DistinctRows::new(&examples, |_| false);
         let mut solver = Solver::new(&rows, &distinct, EXACT);
         let (positives, negatives) = split_rows(&examples);
@@ -39,7 +39,7 @@ proptest! {
     #[test]
     fn solutions_without_some_rows_are_exact(data in data(40)) {
         let examples = data.examples();
-        let rows = ScorerRows::new(&examples, 0.0);
+        let rows = ScorerRows::new(&examples, &SPARSE, 0.0);
         let is_out = |row: u32| row % 3 == 1;
         let distinct = DistinctRows::new(&examples, is_out);
         let mut solver = Solver::new(&rows, &distinct, EXACT);
@@ -62,7 +62,7 @@ proptest! {
     #[test]
     fn late_positives_continue_the_solution_without_them(data in data(40)) {
         let examples = data.examples();
-        let rows = ScorerRows::new(&examples, 0.0);
+        let rows = ScorerRows::new(&examples, &SPARSE, 0.0);
         let is_late = |row: &u32| row % 3 == 1;
         let distinct = DistinctRows::new(&examples, |row| is_late(&row));
         let (positives, negatives) = split_rows(&examples);
@@ -84,7 +84,7 @@ proptest! {
     #[test]
     fn merging_equal_rows_does_not_change_the_solution(data in data(20)) {
         let examples = data.select((0..3 * data.len()).map(|i| i % data.len())).examples();
-        let rows = ScorerRows::new(&examples, 0.0);
+        let rows = ScorerRows::new(&examples, &SPARSE, 0.0);
         let (positives, negatives) = split_rows(&examples);
         let (first, second) = negatives.split_at(negatives.len() / 2);
         let (distinct, alone) = (DistinctRows::new(&examples, |_| false), DistinctRows::default());
