@@ -90,8 +90,8 @@ class LdSMClassifier(TreeMixin, Learner):
         Scaling of features before learning. "log": ln(1 + x) of each value (-ln(1 - x) of a
         negative one), which suits counts and changes 0 and 1 only by a constant factor. "row":
         rows are divided by their length. "standard": columns are centered and divided by their
-        standard deviation. "auto": "standard" if more than half of the values are not zero, else
-        "row". "none": features are used as they are.
+        standard deviation. "auto": "standard" if more than half of the values are not zero and rows
+        differ in length, else "row". "none": features are used as they are.
     n_bits : int, optional
         Hash columns into ``2**n_bits``. Rows may then have any number of columns.
     n_negatives : int, optional
