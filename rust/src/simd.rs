@@ -200,19 +200,18 @@ dispatched! {
     pub(crate) fn dot_bytes(bytes: &[i8], weights: &[f32]) -> f32 {
         // Four independent sums, as in [`dot`].
         let mut sums = [[0.0f32; LANES]; 4];
-        let (bytes, bytes_rest) = bytes.as_chunks::<{ 4 * LANES }>();
-        let (weights, weights_rest) = weights.as_chunks::<{ 4 * LANES }>();
+        let (bytes, _) = bytes.as_chunks::<LANES>();
+        let (weights, _) = weights.as_chunks::<LANES>();
+        let (bytes, last_bytes) = bytes.as_chunks::<4>();
+        let (weights, last_weights) = weights.as_chunks::<4>();
         for (bytes, weights) in bytes.iter().zip(weights) {
             for (part, sum) in sums.iter_mut().enumerate() {
                 for lane in 0..LANES {
-                    let at = part * LANES + lane;
-                    sum[lane] += f32::from(bytes[at]) * weights[at];
+                    sum[lane] += f32::from(bytes[part][lane]) * weights[part][lane];
                 }
             }
         }
-        let (bytes, _) = bytes_rest.as_chunks::<LANES>();
-        let (weights, _) = weights_rest.as_chunks::<LANES>();
-        for ((bytes, weights), sum) in bytes.iter().zip(weights).zip(&mut sums) {
+        for ((bytes, weights), sum) in last_bytes.iter().zip(last_weights).zip(&mut sums) {
             for lane in 0..LANES {
                 sum[lane] += f32::from(bytes[lane]) * weights[lane];
             }
