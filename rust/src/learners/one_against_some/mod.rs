@@ -1,5 +1,5 @@
-//! One-against-some scorers: a sparse linear scorer for each label. They rank and complete the
-//! candidates of another model.
+//! One-against-some scorers: a linear scorer for each label. They rank and complete the candidates
+//! of another model.
 //!
 //! One-against-all trains the scorer of every label on every row, which is O(K) per value, although
 //! nearly all of these rows are easy negatives. Here a row is a negative example of few labels only:
@@ -14,6 +14,9 @@
 //! index, in time proportional to the weights of all labels for the row's features. If these are too
 //! many, the index has the largest weights only, and margins are computed for the best labels by
 //! these weights and by the other model.
+//!
+//! Weights of columns that most rows fill are not sparse, so they are kept as a matrix of bytes. It
+//! is multiplied with blocks of rows, and the margins of all labels are computed.
 //!
 //! ```text
 //!  candidates -> train: rounds of  negatives (rows of a label) -> svm (weights of a label) -> mining
