@@ -26,7 +26,7 @@ from xmtree._typing import Classes, LabelsLike, MatrixLike, Seed, Weights
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class LdSMClassifier(TreeMixin, Learner):
-    """LdSM: an ensemble of M-ary trees for label sets, with sparse linear scorers.
+    """LdSM: an ensemble of M-ary trees for label sets, with linear scorers.
 
     Each node of a tree has a linear regressor per child. It sends an example to every child whose
     regressor's margin is at least 1/2, or to the child of the largest margin if there is none.
@@ -36,7 +36,7 @@ class LdSMClassifier(TreeMixin, Learner):
     the trees. The time of a tree is proportional to its depth, about the logarithm of the number
     of labels. The time of the scorers is bounded whatever the number of labels.
 
-    By default, one-against-some scorers, a sparse linear model for each label, re-rank the labels
+    By default, one-against-some scorers, a linear model for each label, re-rank the labels
     that the trees find, and find further ones. They are not part of the paper [1]_. With them, the
     same settings suit text and dense data. ``scorers="none"`` disables them.
 
@@ -48,7 +48,7 @@ class LdSMClassifier(TreeMixin, Learner):
     n_estimators : int, default=10
         Number of trees. Each further tree lowers the error by less. The paper has about 50.
     scorers : {"one_against_some", "none"}, default="one_against_some"
-        Models that score labels beside the trees. "one_against_some": a sparse linear scorer for
+        Models that score labels beside the trees. "one_against_some": a linear scorer for
         each label, trained on the rows with the label and on rows that could be mistaken for
         them. Time and memory are proportional to rows times negatives, whatever the number of
         labels. Scorers also find labels that the trees miss. "none": labels are ranked by the

@@ -16,7 +16,7 @@ const N_DENSE_NEGATIVES: u32 = 100;
 choices! {
     /// Scorers of labels beside the trees.
     pub enum Scorers {
-        /// A sparse linear scorer for each label, trained on the rows with the label and on rows for
+        /// A linear scorer for each label, trained on the rows with the label and on rows for
         /// which the trees find it likely.
         OneAgainstSome = "one_against_some",
         /// No scorers: the trees' scores are final, as in the paper.
