@@ -38,7 +38,7 @@ def cases(seeds=3):
             for name, (adapter, package, settings) in PROGRAMS.items():
                 if name == "one-against-all" and task == "wordnet-hypernyms":
                     continue
-                settings = settings | {"predict_threads": 1, "dense": name != "PECOS"}
+                settings = settings | {"predict_threads": 1, "dense": True}
                 task_name = f"{task}-embedded"
                 yield Case("embeddings", task_name, name, settings, seed, adapter, package, 2)
 
