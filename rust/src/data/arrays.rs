@@ -25,10 +25,7 @@ impl Indices<'_> {
 
     /// Returns entry `at`, which must have been checked to be non-negative.
     pub(crate) fn get(&self, at: usize) -> usize {
-        match self {
-            Self::I32(slice) => slice[at] as usize,
-            Self::I64(slice) => slice[at] as usize,
-        }
+        self.raw(at) as usize
     }
 
     /// Returns entry `at` as it is.

@@ -70,14 +70,6 @@ pub struct PredictOptions {
 }
 
 impl PredictOptions {
-    /// Options that override nothing.
-    pub const NONE: Self = Self {
-        beam_size: None,
-        path_weight: None,
-        first_tree: None,
-        last_tree: None,
-    };
-
     /// Reads options from JSON.
     pub fn from_json(json: &str) -> Result<Self> {
         serde_json::from_str(json).map_err(|e| Error::data(format!("prediction options: {e}")))
@@ -85,7 +77,7 @@ impl PredictOptions {
 
     /// Returns an error if an option is set, for a learner without options.
     pub fn refuse(&self, learner: &str) -> Result<()> {
-        if *self == Self::NONE {
+        if *self == Self::default() {
             return Ok(());
         }
         Err(Error::data(format!("{learner} has no prediction options")))
@@ -110,7 +102,7 @@ impl<'a> Query<'a> {
     pub fn new(rows: &'a Rows<'a>, n_threads: usize, control: &'a Control) -> Self {
         Self {
             rows,
-            options: PredictOptions::NONE,
+            options: PredictOptions::default(),
             n_threads,
             control,
         }

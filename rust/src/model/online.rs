@@ -346,7 +346,7 @@ impl<L: OnlineLearner> Member<L> {
     fn error(&self, batch: &Batch<'_>, held_out: &[u32], control: &Control) -> Result<f64> {
         let frozen = [self.learner.freeze(control)?];
         let members = std::slice::from_ref(self);
-        let options = PredictOptions::NONE;
+        let options = PredictOptions::default();
         let mut predictor = L::predictor(members, Some(&frozen), &options, Lent::default());
         let mut labels = vec![TopK::NO_LABEL; held_out.len()];
         let step = self.block_rows(&batch.rows);

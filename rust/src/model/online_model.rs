@@ -67,12 +67,6 @@ pub(crate) struct FitStart {
 }
 
 impl<L: OnlineLearner> OnlineModel<L> {
-    /// Returns the members; empty before training.
-    #[cfg(test)]
-    pub(crate) fn members(&self) -> &[Member<L>] {
-        &self.members
-    }
-
     /// Returns the weighted share of mistakes on examples before they were learned, over all
     /// members.
     pub fn progressive_loss(&self) -> Option<f64> {
@@ -386,7 +380,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         /// Estimated number of nodes on a path.
         const DEPTH: usize = 32;
         let (k, options, is_prediction) = match task {
-            Task::PartialFit => (1, &PredictOptions::NONE, false),
+            Task::PartialFit => (1, &PredictOptions::default(), false),
             Task::Predict { k, options } => (k, options, true),
         };
         let n_rows = rows.n_rows();

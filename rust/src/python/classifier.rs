@@ -129,7 +129,7 @@ impl Classifier {
     /// Returns the best class of each row.
     #[pyo3(signature = (X, n_threads=1))]
     fn predict<'py>(&self, X: &Object<'py>, n_threads: usize) -> PyResult<ClassNumbers<'py>> {
-        let options = &PredictOptions::NONE;
+        let options = &PredictOptions::default();
         let classes = self.answer(X, n_threads, 1, options, Model::predict)?;
         Ok(classes.into_pyarray(X.py()))
     }
@@ -187,7 +187,7 @@ impl Classifier {
             (None, Some(n)) => LabelSelection::Best(n),
             (None, None) => LabelSelection::Likely(at_least),
         };
-        let options = &PredictOptions::NONE;
+        let options = &PredictOptions::default();
         let found = self.answer(X, n_threads, 1, options, |model, query| {
             model.select_labels(query, selection)
         })?;
@@ -203,7 +203,7 @@ impl Classifier {
     /// (rows, trees).
     #[pyo3(signature = (X, n_threads=1))]
     fn staged_predict<'py>(&self, X: &Object<'py>, n_threads: usize) -> PyResult<Object<'py>> {
-        let options = &PredictOptions::NONE;
+        let options = &PredictOptions::default();
         let (labels, n_rows) = self.answer(X, n_threads, 1, options, |model, query| {
             Ok((model.staged_predict(query)?, query.rows.n_rows()))
         })?;
@@ -215,7 +215,7 @@ impl Classifier {
     /// its tree and its node in the report of that tree.
     #[pyo3(signature = (X, n_threads=1))]
     fn leaves<'py>(&self, X: &Object<'py>, n_threads: usize) -> PyResult<Bound<'py, PyTuple>> {
-        let options = &PredictOptions::NONE;
+        let options = &PredictOptions::default();
         let found = self.answer(X, n_threads, 1, options, Model::leaves)?;
         let (mut starts, mut trees, mut nodes) = (vec![0], Vec::new(), Vec::new());
         for leaves in found {

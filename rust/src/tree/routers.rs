@@ -201,8 +201,8 @@ impl FrozenRouters {
     }
 
     /// Returns the terminal at `node`, or the router's score for row `i` of `block`: to the bit the
-    /// score that [`route`](Self::route) uses.
-    fn look(&self, block: &Block, i: usize, node: u32) -> Junction<f32> {
+    /// score that [`route`](Self::route) uses, times `scale`.
+    fn look(&self, block: &Block, i: usize, scale: f32, node: u32) -> Junction<f32> {
         let step = self.steps[node as usize];
         let score = match step.weights {
             Place::Terminal => return Junction::Terminal(step.next),
@@ -218,7 +218,7 @@ impl FrozenRouters {
             }
         };
         Junction::Router {
-            router: self.span.clamp(score),
+            router: scale * self.span.clamp(score),
             children: [step.next, step.next + 1],
         }
     }
@@ -227,7 +227,9 @@ impl FrozenRouters {
 /// A tree in training, as predictions see it.
 pub trait LearningTree {
     /// Returns the root.
-    fn root(&self) -> u32;
+    fn root(&self) -> u32 {
+        0
+    }
 
     /// Returns the terminal at `node`, or the number of its regressor.
     fn at(&self, node: u32) -> Junction<u32>;
@@ -273,19 +275,20 @@ impl<'a, T: LearningTree> Routers<'a, T> {
     }
 
     /// Returns a function from a node to its terminal, or to the router's score for row `i` of
-    /// `block`.
+    /// `block`, times `scale`.
     pub fn look<'b>(
         &'b self,
         block: &'b Block,
         i: usize,
+        scale: f32,
     ) -> impl Fn(u32) -> Junction<f32> + use<'a, 'b, T> {
         move |node| match self {
-            Self::Frozen(routers) => routers.look(block, i, node),
+            Self::Frozen(routers) => routers.look(block, i, scale, node),
             Self::Learning(tree) => match tree.at(node) {
                 Junction::Terminal(number) => Junction::Terminal(number),
                 Junction::Router { router, children } => {
                     let score = tree.regressors().frozen_score(router, block, i);
-                    let router = tree.span().clamp(score);
+                    let router = scale * tree.span().clamp(score);
                     Junction::Router { router, children }
                 }
             },
@@ -298,7 +301,7 @@ impl<'a, T: LearningTree> Routers<'a, T> {
             return routers.route(block, scratch, terminals);
         }
         for (i, terminal) in terminals.iter_mut().enumerate() {
-            let look = self.look(block, i);
+            let look = self.look(block, i, 1.0);
             let mut node = self.root();
             *terminal = loop {
                 match look(node) {

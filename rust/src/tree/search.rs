@@ -111,7 +111,10 @@ impl BestFirst {
                 return None;
             }
             if self.is_spent() {
-                let (cost, number) = self.descend(cost, node, look);
+                let branching = self.branching;
+                let (cost, number) = descend(branching, cost, node, look, |cost, node| {
+                    self.reach(cost, node)
+                });
                 if number == NO_TERMINAL {
                     branch = self.open.pop()?.0;
                     continue;
@@ -143,9 +146,8 @@ impl BestFirst {
 
     /// Returns cost and number of the terminal that the routers lead to. It need not be the most
     /// probable one: 0.6 * 0.5 is chosen over 0.4 * 0.9.
-    pub fn end_of_path(&mut self, root: u32, look: &impl Fn(u32) -> Junction<f32>) -> (f32, u32) {
-        self.start(root, 0);
-        self.descend(0.0, root, look)
+    pub fn end_of_path(&self, root: u32, look: &impl Fn(u32) -> Junction<f32>) -> (f32, u32) {
+        descend(self.branching, 0.0, root, look, |_, _| {})
     }
 
     /// Returns cost and number of the most probable of `n` labels. If the budget is spent, it is the
@@ -203,34 +205,6 @@ impl BestFirst {
         &self.found
     }
 
-    /// Follows the routers from a node with this cost to a terminal, and reaches the nodes that are
-    /// passed by. Returns the terminal's cost and number.
-    fn descend(
-        &mut self,
-        mut cost: f32,
-        mut node: u32,
-        look: &impl Fn(u32) -> Junction<f32>,
-    ) -> (f32, u32) {
-        loop {
-            let (score, [left, right]) = match look(node) {
-                Junction::Terminal(number) => return (cost, number),
-                Junction::Router { router, children } => (router, children),
-            };
-            let [to_left, to_right] = self.branching.costs(score).map(|more| sum(cost, more));
-            let goes_left = match self.branching {
-                Branching::Choice => score < 0.0,
-                Branching::Gate => passing_score(look(right)) < passing_score(look(left)),
-            };
-            let (next, other) = if goes_left {
-                ((to_left, left), (to_right, right))
-            } else {
-                ((to_right, right), (to_left, left))
-            };
-            self.reach(other.0, other.1);
-            (cost, node) = next;
-        }
-    }
-
     fn reach(&mut self, cost: f32, node: u32) {
         let branch = self.branch(cost, node);
         self.open.push(Reverse(branch));
@@ -243,11 +217,34 @@ impl BestFirst {
         let cost = cost.to_bits();
         Branch { cost, number, node }
     }
+}
 
-    /// Returns the number of nodes that were reached and not opened.
-    #[cfg(test)]
-    pub fn n_open(&self) -> usize {
-        self.open.len()
+/// Follows the routers from a node with this cost to a terminal, and calls `pass` with cost and node
+/// of each child on the way that they do not choose. Returns the terminal's cost and number.
+fn descend(
+    branching: Branching,
+    mut cost: f32,
+    mut node: u32,
+    look: &impl Fn(u32) -> Junction<f32>,
+    mut pass: impl FnMut(f32, u32),
+) -> (f32, u32) {
+    loop {
+        let (score, [left, right]) = match look(node) {
+            Junction::Terminal(number) => return (cost, number),
+            Junction::Router { router, children } => (router, children),
+        };
+        let [to_left, to_right] = branching.costs(score).map(|more| sum(cost, more));
+        let goes_left = match branching {
+            Branching::Choice => score < 0.0,
+            Branching::Gate => passing_score(look(right)) < passing_score(look(left)),
+        };
+        if goes_left {
+            pass(to_right, right);
+            (cost, node) = (to_left, left);
+        } else {
+            pass(to_left, left);
+            (cost, node) = (to_right, right);
+        }
     }
 }
 

@@ -16,8 +16,6 @@ use crate::data::{Batch, Labels, Rows, Targets, Values};
 use crate::file::Element;
 use crate::model::{Classifier, FitOptions, Learner, PredictOptions, Query};
 
-const OPTIONS: PredictOptions = PredictOptions::NONE;
-
 /// Returns the paper's settings, with few rounds.
 fn paper() -> Params {
     Params {

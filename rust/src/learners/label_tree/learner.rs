@@ -156,10 +156,6 @@ persist!(LabelTree {
 /// Terminals are labels. For label sets each node of the layout is a gate. That of a leaf leads to
 /// its label, whose node follows those of the layout, and to no terminal.
 impl LearningTree for LabelTree {
-    fn root(&self) -> u32 {
-        0
-    }
-
     fn at(&self, node: u32) -> Junction<u32> {
         let nodes = &self.layout.at_node;
         match nodes.get(node as usize) {

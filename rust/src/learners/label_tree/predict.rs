@@ -6,7 +6,7 @@ use crate::data::Rows;
 use crate::error::Result;
 use crate::model::{Member, Predictor, TopK};
 use crate::threads::Lent;
-use crate::tree::{BestFirst, Branching, FrozenRouters, Junction, Routers, RoutingMemory};
+use crate::tree::{BestFirst, Branching, FrozenRouters, Routers, RoutingMemory};
 
 /// A predictor of blocks of rows, for one thread.
 #[derive(Debug)]
@@ -68,7 +68,7 @@ impl Predictor for BlockPredictor<'_> {
                 if row % Control::CHUNK == 0 {
                     control.check()?;
                 }
-                let look = sharpened(self.routers.look(&self.memory.block, row), sharpness);
+                let look = self.routers.look(&self.memory.block, row, sharpness);
                 let found = self.search.most_probable(root, &look, n_classes);
                 *label = found.map_or(TopK::NO_LABEL, |(_, label)| label as i32);
             }
@@ -108,7 +108,7 @@ impl Predictor for BlockPredictor<'_> {
                 control.check()?;
             }
             let (k, block) = (k.min(n_classes), &self.memory.block);
-            let look = sharpened(self.routers.look(block, row), sharpness);
+            let look = self.routers.look(block, row, sharpness);
             let first = match tree.prediction {
                 Prediction::Path => Some(search.end_of_path(root, &look)),
                 Prediction::MostProbable if tree.label_sets => None,
@@ -126,17 +126,6 @@ impl Predictor for BlockPredictor<'_> {
             }
         }
         Ok(())
-    }
-}
-
-/// Multiplies the scores that `look` returns.
-fn sharpened(look: impl Fn(u32) -> Junction<f32>, factor: f32) -> impl Fn(u32) -> Junction<f32> {
-    move |node| match look(node) {
-        Junction::Router { router, children } => Junction::Router {
-            router: router * factor,
-            children,
-        },
-        terminal @ Junction::Terminal(_) => terminal,
     }
 }
 

@@ -18,7 +18,6 @@ use crate::threads::Lent;
 
 type Model = OnlineModel<LomTree>;
 
-const OPTIONS: PredictOptions = PredictOptions::NONE;
 const WIDTH: usize = 4;
 
 /// Returns parameters of a small tree, which stays above the depth at which splits become harder.
@@ -193,7 +192,7 @@ fn papers_tree_counts_rows_of_importance_zero() {
         let control = Control::new(0);
         model.partial_fit(&batch, 1, &control).unwrap();
         assert_eq!(model.n_examples_seen(), n);
-        let weight = model.members()[0].progress.weight;
+        let weight = model.members[0].progress.weight;
         let counted = if paper_tree { n as f64 } else { weight };
         let bound = model.reports()[0].get("recycle_bound");
         assert_eq!(bound, Some(vec![counted.log2()]));
@@ -238,12 +237,17 @@ fn ensemble_averages_the_predictions_of_its_trees() {
     };
     let learned = batch(&values, &labels, 7);
     let models = [&values, &large].map(|values| fitted(params.clone(), &batch(values, &labels, 7)));
-    let members = models.map(|model| model.members()[0].clone());
+    let members = models.map(|model| model.members[0].clone());
     let control = Control::new(0);
     let trees = [0, 1].map(|at| members[at].learner.freeze(&control).unwrap());
     let distribution = |which: std::ops::Range<usize>| {
         let (members, trees) = (&members[which.clone()], &trees[which]);
-        let mut predictor = LomTree::predictor(members, Some(trees), &OPTIONS, Lent::default());
+        let mut predictor = LomTree::predictor(
+            members,
+            Some(trees),
+            &PredictOptions::default(),
+            Lent::default(),
+        );
         let mut shares = vec![0.0; 100 * 7];
         predictor.read(&learned.rows, 0..100, &control).unwrap();
         predictor.all_scores(&mut shares, &control).unwrap();

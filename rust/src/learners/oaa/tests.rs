@@ -24,7 +24,7 @@ type Model = OnlineModel<Oaa>;
 
 /// Returns the learner of a trained model.
 fn learner(model: &Model) -> &Oaa {
-    &model.members()[0].learner
+    &model.members[0].learner
 }
 
 /// Returns the scores of all classes, row by row.
@@ -158,7 +158,7 @@ fn vector_steps_equal_the_steps_of_the_loss() {
 
 /// Returns the scores by the last weights, not their average.
 fn last_scores(model: &Model, rows: &Rows<'_>) -> Vec<f32> {
-    let member = &model.members()[0];
+    let member = &model.members[0];
     let mut row = RowBuffer::default();
     let mut all = Vec::new();
     for i in 0..rows.n_rows() {

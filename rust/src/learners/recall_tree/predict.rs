@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::linear::{bounded_score, Block};
 use crate::model::{Member, PredictOptions, Predictor, TopK};
 use crate::threads::Lent;
-use crate::tree::{BestFirst, FrozenRouters, Groups, Junction, NodeId, Routers};
+use crate::tree::{BestFirst, FrozenRouters, Groups, NodeId, Routers};
 
 /// The tree as predictions use it. Terminals are node ids, as in the learning tree: a path towards a
 /// blocked child ends at the parent.
@@ -162,17 +162,7 @@ impl<'a> BlockPredictor<'a> {
             ends,
             ..
         } = &mut *self.memory;
-        let look = self.routers.look(block, row);
-        let look = |node| match look(node) {
-            Junction::Router {
-                router: score,
-                children,
-            } => Junction::Router {
-                router: LOG_ODDS_PER_SCORE * score,
-                children,
-            },
-            terminal @ Junction::Terminal(_) => terminal,
-        };
+        let look = self.routers.look(block, row, LOG_ODDS_PER_SCORE);
         let levels = self.model.tree.max_depth as usize + 1;
         search.start(
             self.routers.root(),

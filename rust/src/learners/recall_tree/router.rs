@@ -345,10 +345,6 @@ const STOPPED: u32 = 1 << 31;
 /// The tree as predictions see it. A terminal has the number of the node where the path ends: the
 /// parent, if the stop rule blocks the child.
 impl LearningTree for RoutingTree {
-    fn root(&self) -> u32 {
-        Self::ROOT.0
-    }
-
     fn at(&self, number: u32) -> Junction<u32> {
         let id = NodeId(number & !STOPPED);
         let node = self.node(id);

@@ -289,7 +289,7 @@ fn model(params: &Params, stream: &Stream) -> RecallTree {
 }
 
 fn learned(model: &RecallTree) -> &OnlineRecallTree {
-    &model.members()[0].learner
+    &model.members[0].learner
 }
 
 fn has_weight(stream: &Stream) -> bool {
@@ -300,7 +300,7 @@ fn beam(size: u32, path_weight: f64) -> PredictOptions {
     PredictOptions {
         beam_size: Some(size),
         path_weight: Some(path_weight),
-        ..PredictOptions::NONE
+        ..PredictOptions::default()
     }
 }
 

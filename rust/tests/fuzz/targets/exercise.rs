@@ -140,12 +140,12 @@ fn predict(model: &dyn Classifier) -> Answers {
     let beam = PredictOptions {
         beam_size: Some(3),
         path_weight: Some(0.5),
-        ..PredictOptions::NONE
+        ..PredictOptions::default()
     };
     let some_trees = PredictOptions {
         first_tree: Some(0),
         last_tree: Some(1),
-        ..PredictOptions::NONE
+        ..PredictOptions::default()
     };
     for options in [beam, some_trees] {
         answers.push(model.predict_topk(&query.with(&options), 2).ok());
@@ -163,7 +163,7 @@ fn predict(model: &dyn Classifier) -> Answers {
     }
     let task = Task::Predict {
         k: 5,
-        options: &PredictOptions::NONE,
+        options: &PredictOptions::default(),
     };
     model.effort(&rows, task);
     answers

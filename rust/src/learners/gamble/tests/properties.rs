@@ -249,7 +249,7 @@ fn ranges_of_trees_add_up_to_the_committee() {
         let options = PredictOptions {
             first_tree,
             last_tree,
-            ..OPTIONS
+            ..PredictOptions::default()
         };
         let scores =
             model.predict_scores(&Query::new(&table.rows(), 1, &control).with(&options))?;
@@ -272,7 +272,7 @@ fn ranges_of_trees_add_up_to_the_committee() {
     }
     let options = PredictOptions {
         beam_size: Some(3),
-        ..OPTIONS
+        ..PredictOptions::default()
     };
     assert!(model
         .predict_topk(&Query::new(&table.rows(), 1, &control).with(&options), 1)

@@ -172,7 +172,7 @@ fn each_tree_has_its_leaf_and_the_best_class_so_far() {
     }
     let predict = Task::Predict {
         k: 1,
-        options: &OPTIONS,
+        options: &PredictOptions::default(),
     };
     assert!(model.effort(&rows, predict) < 1 << 20);
 }

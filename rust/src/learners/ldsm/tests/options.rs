@@ -25,7 +25,7 @@ fn a_refused_fit_changes_nothing() {
     let targets = Targets::One(Labels::new(&[0], N_CLASSES).unwrap());
     let gappy = Batch::new(gaps, targets, None).unwrap();
     assert!(ldsm.fit(&gappy, with(1, false), &control()).is_err());
-    let options = PredictOptions::NONE;
+    let options = PredictOptions::default();
     assert!(ldsm
         .predict_topk(&Query::new(&gaps, 1, &control()).with(&options), 1)
         .is_err());

@@ -68,7 +68,7 @@ proptest! {
             ..params()
         };
         let model = fitted(params, &batch(&values, &labels, 150));
-        let tree = &mut model.members()[0].learner.clone();
+        let tree = &mut model.members[0].learner.clone();
         tree.rules.leaf_smoothing = f64::from(smoothing);
         let frozen = tree.freeze(&Control::new(0)).unwrap();
         let leaves = tree.arena.topology().nodes;

@@ -86,7 +86,7 @@ fn number_of_tiles_in_memory_does_not_change_the_model() {
         class_blocks::fit(&mut member, &schedule, &batch, 1, 0, &control()).unwrap();
         assert_eq!(member.learner.pruned, learner(&model).pruned);
         assert_eq!(member.learner.preparer, learner(&model).preparer);
-        assert_eq!(member.progress, model.members()[0].progress);
+        assert_eq!(member.progress, model.members[0].progress);
     }
 }
 

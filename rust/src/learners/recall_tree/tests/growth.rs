@@ -40,7 +40,7 @@ fn candidates_and_depth_grow_with_the_classes() {
         let reload =
             |model: RecallTree| RecallTree::from_bytes(&model.to_bytes().unwrap()).unwrap();
         let check = |model: RecallTree| {
-            let tree = &model.members()[0].learner;
+            let tree = &model.members[0].learner;
             let bits = uniform_bits(model.n_classes());
             assert_eq!(tree.tree.max_depth, params.depth(bits));
             let f = params.candidates(model.n_classes(), bits);
@@ -50,7 +50,7 @@ fn candidates_and_depth_grow_with_the_classes() {
         let straight = learned(&params, check);
         let loaded = learned(&params, reload);
         assert_eq!(straight.to_bytes().unwrap(), loaded.to_bytes().unwrap());
-        let mut tree = straight.members()[0].learner.clone();
+        let mut tree = straight.members[0].learner.clone();
         tree.add_classes(300).unwrap();
         let f = tree.tree.max_candidates;
         assert_eq!(f, 36);
@@ -74,7 +74,7 @@ fn the_entropy_of_labels_grows_with_the_classes() {
     let stream = Stream::new(&examples, false, false);
     let mut model = new_model(&params());
     fit(&mut model, &stream.batch(), 1).unwrap();
-    let mut tree = model.members()[0].learner.clone();
+    let mut tree = model.members[0].learner.clone();
     let before = tree.label_bits;
     assert!(before < uniform_bits(N_CLASSES));
     tree.add_classes(2 * N_CLASSES).unwrap();

@@ -78,12 +78,12 @@ proptest! {
         let learner = learned(&model);
         let frozen = learner.frozen(&control()).unwrap();
         let rows = stream.rows();
-        let (block, examples) = read_block(&model.members()[0].preparation, learner, &rows);
+        let (block, examples) = read_block(&model.members[0].preparation, learner, &rows);
         let path_weight = f64::from(path_weight);
         let (labels, scores) = topk(&model, &rows, N_CLASSES, &beam(1024, path_weight));
         for (i, example) in examples.iter().enumerate() {
             let routers = Routers::<RoutingTree>::Frozen(&frozen.routers);
-            let look = routers.look(&block, i);
+            let look = routers.look(&block, i, 1.0);
             let Some(expected) = exhaustive(learner, &look, &frozen, example, path_weight) else {
                 continue;
             };
@@ -107,7 +107,7 @@ proptest! {
         let (labels, scores) = topk(&model, &rows, N_CLASSES, &greedy());
         let (mut path, mut candidates) = (Vec::new(), Vec::new());
         let (mut is_known, mut workspace) = (Vec::new(), ScorerWorkspace::default());
-        for (i, example) in read_block(&model.members()[0].preparation, learner, &rows).1.iter().enumerate() {
+        for (i, example) in read_block(&model.members[0].preparation, learner, &rows).1.iter().enumerate() {
             let Some(end) = greedy_end(learner, example) else {
                 continue;
             };
@@ -162,7 +162,7 @@ proptest! {
         for i in stream.batch().present() {
             let i = i as usize;
             let (one, weight) = (stream.one(i), stream.weight(i));
-            let found = match model.members() {
+            let found = match model.members[..] {
                 [] => vec![-1],
                 _ => topk(&model, &one.rows(), N_CLASSES, &greedy()).0,
             };
