@@ -12,7 +12,7 @@ pub struct LocalIds {
     keys: Vec<u32>,
 }
 
-// The Recall Tree stores its labels so.
+// Files keep the name that the keys had in the Recall Tree, the only learner that stores them so.
 persist!(LocalIds {
     Columns labels = keys;
 } check restore);
@@ -83,6 +83,6 @@ impl LocalIds {
         let is_sound = self.insert_all(&keys);
         is_sound
             .then_some(())
-            .ok_or_else(|| Error::data("a label of the local ids is out of range or stands twice"))
+            .ok_or_else(|| Error::data("a key of the local ids is out of range or stands twice"))
     }
 }

@@ -315,12 +315,20 @@ impl<S: Copy + Default> Weights<S> {
     /// Converts a table to a row of `width` columns.
     #[cold]
     pub fn spread(&mut self, width: usize) {
-        if let Self::Table(table) = self {
+        if let Self::Table(_) = self {
             let mut row = AlignedRow::new(width);
-            for (column, &value) in table.iter() {
-                row[column as usize] = value;
-            }
+            self.for_each(|column, value| row[column] = value);
             *self = Self::Row(row);
+        }
+    }
+
+    /// Calls `visit` with each column and its weight; for a row, with all columns.
+    pub fn for_each(&self, mut visit: impl FnMut(usize, S)) {
+        match self {
+            Self::Table(table) => table.iter().for_each(|(key, &w)| visit(key as usize, w)),
+            Self::Row(row) => (0..)
+                .zip(row.iter())
+                .for_each(|(column, &w)| visit(column, w)),
         }
     }
 

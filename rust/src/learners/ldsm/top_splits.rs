@@ -50,11 +50,10 @@ impl TopSplits {
         }
     }
 
-    /// Replaces `products` by the products of a row, whose constant comes last, with all
+    /// Fills the empty `products` with the products of a row, whose constant comes last, with all
     /// regressors. Leaves it empty if the row is so dense that multiplying the splits of its paths
     /// is faster.
     pub fn multiply(&self, row: (&[u32], &[f32]), products: &mut Vec<f32>) {
-        products.clear();
         let n = row.0.len() - 1;
         if n * self.n_splits > self.by_column.len() {
             return;

@@ -103,18 +103,7 @@ impl CandidateWeights {
         for (registers, group) in registers.zip(groups) {
             control.check()?;
             for (lane, label) in group.iter().enumerate() {
-                match &weights[label.at()] {
-                    Weights::Row(row) => {
-                        for (register, &weight) in registers.iter_mut().zip(row.iter()) {
-                            register[lane] = weight;
-                        }
-                    }
-                    Weights::Table(table) => {
-                        for (column, &weight) in table.iter() {
-                            registers[column as usize][lane] = weight;
-                        }
-                    }
-                }
+                weights[label.at()].for_each(|column, weight| registers[column][lane] = weight);
             }
         }
         let copies = Copies::Lanes { width, lanes };

@@ -53,7 +53,6 @@ proptest! {
         row in prop::collection::btree_map(0..WIDE as u32 - 1, -2.0f32..2.0, 0..20),
     ) {
         let top = TopSplits::new(&trees, WIDE);
-        let mut products = Vec::new();
         let mut rows = vec![row.into_iter().collect::<Vec<_>>()];
         let all: Vec<_> = (0..WIDE as u32 - 1).map(|column| (column, 1.5)).collect();
         rows.extend(all.chunks(20).map(<[_]>::to_vec));
@@ -61,6 +60,7 @@ proptest! {
         for row in rows {
             let row: (Vec<u32>, Vec<f32>) = row.into_iter().chain([constant]).unzip();
             let row = (&row.0[..], &row.1[..]);
+            let mut products = Vec::new();
             top.multiply(row, &mut products);
             let n = products.len() / trees.len();
             for (t, tree) in trees.iter().enumerate() {
@@ -78,7 +78,7 @@ proptest! {
     #[test]
     fn dense_rows_have_no_products(trees in prop::collection::vec(trees(), 1..4)) {
         let top = TopSplits::new(&trees, WIDE);
-        let (columns, mut products) = ((0..WIDE as u32).collect::<Vec<_>>(), vec![1.0]);
+        let (columns, mut products) = ((0..WIDE as u32).collect::<Vec<_>>(), Vec::new());
         top.multiply((&columns, &vec![1.0; WIDE]), &mut products);
         prop_assert!(trees.iter().all(|tree| tree.n_splits() < 2) || products.is_empty());
     }
