@@ -204,6 +204,11 @@ impl Block {
         self.full_at.len()
     }
 
+    /// Returns whether no row is stored densely.
+    pub fn is_sparse(&self) -> bool {
+        self.full.is_empty()
+    }
+
     /// Returns the product of row `i` with the weights of one regressor.
     ///
     /// # Panics

@@ -11,7 +11,7 @@ use super::{partition, Junction};
 use crate::control::Control;
 use crate::error::Result;
 use crate::linear::{AlignedRow, Block, Regressors, Slot, Span, Weights};
-use crate::simd::prefetch;
+use crate::simd::{prefetch, LANES};
 
 /// Distance in groups at which a node's weights are prefetched.
 const PREFETCH_DISTANCE: usize = 2;
@@ -19,6 +19,9 @@ const PREFETCH_DISTANCE: usize = 2;
 /// Largest group before whose node the next weights are prefetched. Larger groups take long enough
 /// to hide the latency of memory.
 const MAX_PREFETCHED_ROWS: usize = 8;
+
+/// Nodes of the first three levels.
+const N_TOP: usize = 7;
 
 /// Buffers of [`FrozenRouters::route`]: the rows ordered by node, and the group of each node of a
 /// level.
@@ -28,6 +31,8 @@ pub struct Groups {
     spare: Vec<u32>,
     level: Vec<Group>,
     below: Vec<Group>,
+    /// Scores of each row at the first nodes, if they have been computed together.
+    top: Vec<[f32; LANES]>,
 }
 
 /// The rows at one node, as a range of the ordered rows.
@@ -57,6 +62,9 @@ pub struct FrozenRouters {
     /// Weight rows, concatenated; each begins a cache line.
     rows: AlignedRow<f32>,
     slots: Vec<Slot<f32>>,
+    /// The weight rows of the first nodes again, side by side, if the first levels have rows. Sparse
+    /// rows pass these nodes first, and read one cache line per column for all of them.
+    top: AlignedRow<f32>,
 }
 
 /// One node.
@@ -112,7 +120,23 @@ impl FrozenRouters {
             frozen.steps.push(step);
             at += 1;
         }
+        frozen.copy_top();
         Ok(frozen)
+    }
+
+    fn copy_top(&mut self) {
+        let is_row = |step: &Step| matches!(step.weights, Place::Row(_));
+        if self.steps.len() < N_TOP || !self.steps[..N_TOP].iter().all(is_row) {
+            return;
+        }
+        self.top = AlignedRow::new(self.width * LANES);
+        let (columns, _) = self.top.as_chunks_mut::<LANES>();
+        for (lane, step) in self.steps.iter().enumerate().take(LANES) {
+            if let Place::Row(at) = step.weights {
+                let weights = columns.iter_mut().zip(&self.rows[at..]);
+                weights.for_each(|(column, &weight)| column[lane] = weight);
+            }
+        }
     }
 
     fn copy(&mut self, weights: Weights<f32>) -> Place {
@@ -145,8 +169,15 @@ impl FrozenRouters {
             spare,
             level,
             below,
+            top,
         } = scratch;
         let goes_left = |score| self.span.clamp(score) < 0.0;
+        top.clear();
+        if !self.top.is_empty() && block.is_sparse() {
+            // To the bit the scores of `dot_row`.
+            let columns = self.top.as_chunks().0;
+            top.extend((0..block.len()).map(|row| block.dot_lanes(row, columns)));
+        }
         rows.clear();
         rows.extend(0..block.len() as u32);
         level.clear();
@@ -170,7 +201,10 @@ impl FrozenRouters {
                     }
                     Place::Row(at) => {
                         let weights = &self.rows[at..at + self.width];
-                        let score = |row| block.dot_row(row as usize, weights);
+                        let score = |row| match top.get(row as usize) {
+                            Some(scores) if (node as usize) < LANES => scores[node as usize],
+                            _ => block.dot_row(row as usize, weights),
+                        };
                         partition(&mut rows[from..to], spare, |row| goes_left(score(row)))
                     }
                     Place::Table { from: at, capacity } => {

@@ -27,17 +27,16 @@ impl LabelTree {
         }
         let is_present = |node: u32| present.binary_search(&node).is_ok();
         let target = |node: u32| if is_present(node) { 1.0 } else { -1.0 };
-        self.update(0, target(0), example, importance, None);
+        self.update(0, target(0), example, importance, |_| None);
         let mut end = 0;
         for &node in &present {
             let Junction::Router { children, .. } = self.layout.at_node[node as usize] else {
                 continue;
             };
             let [left, right] = from_fn(|side| {
-                let (child, ahead) = (children[side], (side == 0).then_some(children[1]));
+                let (child, ahead) = (children[side], |_| (side == 0).then_some(children[1]));
                 let target = target(child);
-                self.update(child, target, example, importance, ahead)
-                    .before
+                self.update(child, target, example, importance, ahead).0
             });
             if node == end {
                 end = children[usize::from(right >= left)];

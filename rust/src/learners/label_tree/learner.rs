@@ -14,7 +14,7 @@ use super::{LabelOrder, Params, Policy, Prediction};
 use crate::data::Batch;
 use crate::error::{Error, Result};
 use crate::file::{is_count, Report};
-use crate::linear::{Loss, PathExample, Rate, Regressors, Scores, Span};
+use crate::linear::{Loss, PathExample, Rate, Regressors, Span};
 use crate::tree::{Junction, LearningTree, Topology, NO_TERMINAL};
 use crate::{persist, record};
 
@@ -249,40 +249,43 @@ impl LabelTree {
         let span = self.regressors.span();
         self.examples[label as usize] += f64::from(importance);
         let mut was_right = true;
-        let mut node = self.layout.leaf_of[label as usize];
-        while let Some((router, target)) = router_above(node) {
-            node = self.layout.node_of[router as usize];
-            let ahead = router_above(node).map(|(above, _)| above);
-            let scores = self.update(router, target, example, importance, ahead);
-            was_right &= sends_to(target, span.clamp(scores.before));
+        let mut next = router_above(self.layout.leaf_of[label as usize]);
+        while let Some((router, target)) = next {
+            let node = self.layout.node_of[router as usize];
+            next = router_above(node);
+            let ahead = |_| next.map(|(above, _)| above);
+            let (before, has_won) = self.update(router, target, example, importance, ahead);
+            was_right &= sends_to(target, span.clamp(before));
             // The score after the step decides, because the routers above will meet what the router
             // does from now on.
-            if self.policy == Policy::Filter && !sends_to(target, scores.after) {
+            if !has_won && self.policy == Policy::Filter {
                 return was_right && self.leads_down(node, example, span);
             }
         }
         was_right
     }
 
-    /// Lets a regressor learn an example, and prefetches the weights of the one `ahead`.
+    /// Lets a regressor learn an example; see [`Regressors::learn`] for `ahead`. Returns the score
+    /// before, and whether the score after it is on the side of `target`.
     pub(super) fn update(
         &mut self,
         number: u32,
         target: f32,
         example: &PathExample,
         importance: f32,
-        ahead: Option<u32>,
-    ) -> Scores {
+        ahead: impl FnOnce(f32) -> Option<u32>,
+    ) -> (f32, bool) {
         let record = &mut self.records[number as usize];
         let step = self.rate.step(importance, record.trained, example);
         let scores = self
             .regressors
-            .learn(number, example, target, step, importance, |_| ahead);
+            .learn(number, example, target, step, importance, ahead);
+        let has_won = sends_to(target, scores.after);
         record.trained += f64::from(importance);
-        if sends_to(target, scores.after) {
+        if has_won {
             record.won += f64::from(importance);
         }
-        scores
+        (scores.before, has_won)
     }
 
     /// Returns whether the routers above `node` send the example to it.

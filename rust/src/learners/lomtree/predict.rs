@@ -175,12 +175,13 @@ impl<'a> EnsemblePredictor<'a> {
     }
 
     /// Calls `visit` with each label that has a share in a row of the block, and its mean share.
-    /// Labels come in the order of the trees, best first in each; of a single tree only the `k` best.
-    fn distribution(&mut self, row: usize, k: usize, mut visit: impl FnMut(u32, f32)) {
+    /// Labels come in the order of the trees, best first in each.
+    fn distribution(&mut self, row: usize, mut visit: impl FnMut(u32, f32)) {
         if let [_] = self.members {
             let shares = self.shares(0, row);
-            let best = shares.iter().take(k);
-            return best.for_each(|&(label, share)| visit(label, share));
+            return shares
+                .iter()
+                .for_each(|&(label, share)| visit(label, share));
         }
         self.found.clear();
         self.place_of.clear();
@@ -232,10 +233,20 @@ impl Predictor for EnsemblePredictor<'_> {
         _control: &Control,
     ) -> Result<()> {
         let rows = labels.chunks_mut(k).zip(scores.chunks_mut(k));
+        if let [_] = self.members {
+            // The labels of a leaf are in order already.
+            for (row, (labels, scores)) in rows.enumerate() {
+                let places = labels.iter_mut().zip(scores);
+                for (&(label, share), (l, s)) in self.shares(0, row).iter().zip(places) {
+                    (*l, *s) = (label as i32, share);
+                }
+            }
+            return Ok(());
+        }
         let mut top = TopK::new(k.min(self.members[0].learner.n_classes));
         for (row, (labels, scores)) in rows.enumerate() {
             top.clear();
-            self.distribution(row, k, |label, share| top.push(label, share));
+            self.distribution(row, |label, share| top.push(label, share));
             top.write(labels, scores);
         }
         Ok(())
@@ -255,7 +266,7 @@ impl Predictor for EnsemblePredictor<'_> {
         let n_classes = self.members[0].learner.n_classes;
         for (row, shares) in scores.chunks_mut(n_classes).enumerate() {
             let mut sum = 0.0;
-            self.distribution(row, n_classes, |label, share| {
+            self.distribution(row, |label, share| {
                 shares[label as usize] = share;
                 sum += share;
             });
