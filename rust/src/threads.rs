@@ -112,12 +112,6 @@ impl<T> Lent<'_, T> {
     }
 }
 
-impl<T: Default> Default for Lent<'_, T> {
-    fn default() -> Self {
-        Self::alone(T::default())
-    }
-}
-
 impl<T> Deref for Lent<'_, T> {
     type Target = T;
 

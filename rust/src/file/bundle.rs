@@ -217,11 +217,8 @@ impl Bundle {
         for (name, array) in inner.arrays {
             self.arrays.insert(prefix.clone() + &name, array);
         }
-        let head = Map::from_iter([
-            ("kind".into(), Value::String(inner.kind)),
-            ("meta".into(), Value::Object(inner.meta)),
-        ]);
-        let before = self.meta.insert(prefix, Value::Object(head));
+        let head = serde_json::json!({"kind": inner.kind, "meta": inner.meta});
+        let before = self.meta.insert(prefix, head);
         debug_assert!(before.is_none(), "bundle stored twice");
     }
 

@@ -56,10 +56,8 @@ impl PathExample {
     pub fn take(&mut self, block: &Block, i: usize) {
         let (columns, values) = block.row(i);
         self.width = 0;
-        self.row.columns.clear();
-        self.row.columns.extend_from_slice(columns);
-        self.row.values.clear();
-        self.row.values.extend_from_slice(values);
+        columns.clone_into(&mut self.row.columns);
+        values.clone_into(&mut self.row.values);
         self.settle(block.width());
     }
 

@@ -125,16 +125,6 @@ fn lambert_w_of_exp_minus(z: f64) -> f64 {
 }
 
 dispatched! {
-    /// Subtracts `rate` times the gradients from scores and steps.
-    pub(crate) fn descend(rate: f32, gradients: &[f32], scores: &mut [f32], steps: &mut [f32]) {
-        for ((g, p), u) in gradients.iter().zip(scores).zip(steps) {
-            *p -= rate * g;
-            *u -= rate * g;
-        }
-    }
-}
-
-dispatched! {
     /// Computes the softmax of slices whose length is a multiple of [`LANES`].
     pub(crate) fn softmax(scores: &[f32], probabilities: &mut [f32]) {
         let top = scores.iter().fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a });

@@ -347,7 +347,8 @@ impl<L: OnlineLearner> Member<L> {
         let frozen = [self.learner.freeze(control)?];
         let members = std::slice::from_ref(self);
         let options = PredictOptions::default();
-        let mut predictor = L::predictor(members, Some(&frozen), &options, Lent::default());
+        let memory = Lent::alone(L::Memory::default());
+        let mut predictor = L::predictor(members, Some(&frozen), &options, memory);
         let mut labels = vec![TopK::NO_LABEL; held_out.len()];
         let step = self.block_rows(&batch.rows);
         for (which, labels) in held_out.chunks(step).zip(labels.chunks_mut(step)) {

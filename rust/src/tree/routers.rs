@@ -11,17 +11,7 @@ use super::{partition, Junction};
 use crate::control::Control;
 use crate::error::Result;
 use crate::linear::{AlignedRow, Block, Regressors, Slot, Span, Weights};
-use crate::simd::{prefetch, LANES};
-
-/// Distance in groups at which a node's weights are prefetched.
-const PREFETCH_DISTANCE: usize = 2;
-
-/// Largest group before whose node the next weights are prefetched. Larger groups take long enough
-/// to hide the latency of memory.
-const MAX_PREFETCHED_ROWS: usize = 8;
-
-/// Nodes of the first three levels.
-const N_TOP: usize = 7;
+use crate::simd::LANES;
 
 /// Buffers of [`FrozenRouters::route`]: the rows ordered by node, and the group of each node of a
 /// level.
@@ -62,8 +52,8 @@ pub struct FrozenRouters {
     /// Weight rows, concatenated; each begins a cache line.
     rows: AlignedRow<f32>,
     slots: Vec<Slot<f32>>,
-    /// The weight rows of the first nodes again, side by side, if the first levels have rows. Sparse
-    /// rows pass these nodes first, and read one cache line per column for all of them.
+    /// The weight rows of the first nodes again, side by side; empty if there are few. A sparse row
+    /// reads one cache line per column for all of these nodes.
     top: AlignedRow<f32>,
 }
 
@@ -125,8 +115,8 @@ impl FrozenRouters {
     }
 
     fn copy_top(&mut self) {
-        let is_row = |step: &Step| matches!(step.weights, Place::Row(_));
-        if self.steps.len() < N_TOP || !self.steps[..N_TOP].iter().all(is_row) {
+        // With few rows, the copies would take much memory for little time.
+        if self.width * LANES > 4 * self.rows.len() {
             return;
         }
         self.top = AlignedRow::new(self.width * LANES);
@@ -185,12 +175,7 @@ impl FrozenRouters {
         level.push(Group { node, from, to });
         while !level.is_empty() {
             below.clear();
-            for (at, &Group { node, from, to }) in level.iter().enumerate() {
-                if let Some(ahead) = level.get(at + PREFETCH_DISTANCE) {
-                    if ahead.to - ahead.from <= MAX_PREFETCHED_ROWS {
-                        self.prefetch(ahead.node);
-                    }
-                }
+            for &Group { node, from, to } in &*level {
                 let step = self.steps[node as usize];
                 let middle = match step.weights {
                     Place::Terminal => {
@@ -221,16 +206,6 @@ impl FrozenRouters {
                 }
             }
             std::mem::swap(level, below);
-        }
-    }
-
-    fn prefetch(&self, node: u32) {
-        const FLOATS_PER_LINE: usize = 16;
-        if let Place::Row(at) = self.steps[node as usize].weights {
-            self.rows[at..at + self.width]
-                .iter()
-                .step_by(FLOATS_PER_LINE)
-                .for_each(prefetch);
         }
     }
 

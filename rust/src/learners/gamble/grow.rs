@@ -137,8 +137,7 @@ impl Grower {
     /// Grows a tree from the rows `sampled`, in rising order. All other rows of the training set
     /// are routed to its leaves.
     pub fn grow(&mut self, training_set: &TrainingSet<'_>, sampled: &[u32]) -> Result<()> {
-        self.sampled.clear();
-        self.sampled.extend_from_slice(sampled);
+        sampled.clone_into(&mut self.sampled);
         self.others.clear();
         let mut next = 0;
         for &row in sampled.iter().chain([&(training_set.weights.len() as u32)]) {

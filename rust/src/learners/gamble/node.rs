@@ -53,8 +53,7 @@ impl Node {
     /// Replaces the rows of the node. `labels` and `weights` have an element for every training
     /// row.
     pub fn read(&mut self, rows: &[u32], labels: &[u32], weights: &[f64]) {
-        self.rows.clear();
-        self.rows.extend_from_slice(rows);
+        rows.clone_into(&mut self.rows);
         self.items.clear();
         self.classes.clear();
         self.totals.clear();

@@ -118,8 +118,7 @@ impl SparseSplitter {
             }
         }
         let allowed = node.min_rows..(node.len() + 1).saturating_sub(node.min_rows);
-        self.totals.clear();
-        self.totals.extend_from_slice(&node.totals);
+        self.totals.clone_from(&node.totals);
         self.totals.resize(stride, 0.0);
         for &column in columns.sparse.iter().filter(|&&at| sampled.contains(at)) {
             let n_entries = self.counts.get(column as usize);

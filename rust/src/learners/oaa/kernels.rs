@@ -9,9 +9,9 @@
 use super::chunk::{Chunk, Example};
 use super::tile::{averaged, each_lane, for_groups, row, row_mut, Lanes, Tile};
 use crate::data::RaggedRows;
-use crate::linear::loss::{descend, softmax};
+use crate::linear::loss::softmax;
 use crate::linear::{bounded_score, Loss};
-use crate::simd::{dispatched, LANES};
+use crate::simd::{axpy, dispatched, LANES};
 
 /// The best class of a tile for an example.
 #[derive(Debug, Clone, Copy)]
@@ -289,7 +289,8 @@ pub(super) fn learn_softmax(tiles: &mut [Tile], chunk: &Chunk, bests: &mut [Vec<
             for &label in example.labels {
                 gradients[label as usize] -= share;
             }
-            descend(substep, &gradients, &mut scores, &mut steps);
+            axpy(-substep, &gradients, &mut scores);
+            axpy(-substep, &gradients, &mut steps);
         }
         for tile in tiles.iter_mut() {
             tile.mark_seen(example.labels);
