@@ -112,9 +112,8 @@ impl BestFirst {
             }
             if self.is_spent() {
                 let branching = self.branching;
-                let (cost, number) = descend(branching, cost, node, look, |cost, node| {
-                    self.reach(cost, node)
-                });
+                let reach = |cost, node| self.reach(cost, node);
+                let (cost, number) = descend(branching, cost, node, look, reach);
                 if number == NO_TERMINAL {
                     branch = self.open.pop()?.0;
                     continue;

@@ -154,7 +154,7 @@ proptest! {
         let member = &tree.members[0];
         let answer = |frozen: Option<&[FrozenRouters]>, k: usize| {
             let members = &tree.members[..];
-            let mut predictor = LabelTree::predictor(members, frozen, &PredictOptions::default(), Lent::alone(Default::default()));
+            let mut predictor = LabelTree::predictor(members, frozen, &PredictOptions::default(), Lent::alone(RoutingMemory::default()));
             let n = rows.n_rows();
             let (mut labels, mut scores) = (vec![TopK::NO_LABEL; n * k], vec![0.0; n * k]);
             predictor.read(&rows, 0..n, &control).unwrap();

@@ -246,7 +246,7 @@ fn ensemble_averages_the_predictions_of_its_trees() {
             members,
             Some(trees),
             &PredictOptions::default(),
-            Lent::alone(Default::default()),
+            Lent::alone(RoutingMemory::default()),
         );
         let mut shares = vec![0.0; 100 * 7];
         predictor.read(&learned.rows, 0..100, &control).unwrap();
