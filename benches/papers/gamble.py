@@ -29,14 +29,18 @@ MODES = {
 ACTIVE = {PAPER: GambleClassifier.PAPER, DEFAULT: {}}
 DEEP = {PAPER: GambleClassifier.PAPER, DEFAULT: {"n_estimators": 1000}}
 SPHERE_ROUNDS = (1, 10, 20, 50, 120, 300, 1000)
+#: Rounds after which margins are compared, numbers of classes of the weights, and rounds of these.
+MARGIN_ROUNDS, WEIGHT_CLASSES, WEIGHT_ROUNDS = (20, 100, 1000), (3, 5, 10, 20), 100
+#: Shares of training labels that are replaced by others.
+FLIPPED = (0.0, 0.1, 0.2)
 
 
 def gamble(settings, seed, **more):
     return GambleClassifier(**settings | more, random_state=seed, n_jobs=1)
 
 
-def samme():
-    return SAMMEClassifier(n_estimators=1000)
+def samme(**more):
+    return SAMMEClassifier(n_estimators=1000, **more)
 
 
 def staged_errors(model, X, y):
@@ -126,10 +130,75 @@ def concentric(settings, seed, rows):
     return found
 
 
+def margins(settings, seed, rows):
+    """Return the smallest and the mean margin of two spheres' training rows, at most 1."""
+    X, y = spheres(min(2000, rows or 2000), 2, 2 * seed)
+    model = gamble(settings, seed).fit(X, y)
+    found = {"smallest": [], "mean": []}
+    for stage, scores in enumerate(model.staged_decision_function(X), 1):
+        if stage in MARGIN_ROUNDS:
+            # Scores are F_1 - F_0, and votes are from -2 to 2 (Result 3).
+            each = scores * (2 * y - 1) / (4 * stage)
+            found["smallest"].append(float(each.min()))
+            found["mean"].append(float(each.mean()))
+    return found
+
+
+def weights(settings, seed, rows):
+    """Return over how many powers of ten the weights of the rows of spheres range, by classes."""
+    found = {"GAMBLE": [], "SAMME.R": []}
+    for k in WEIGHT_CLASSES:
+        X, y = spheres(rows or 2000, k, seed)
+        for name, model in zip(found, (gamble(settings, seed), samme(votes="real")), strict=True):
+            scores = model.set_params(n_estimators=WEIGHT_ROUNDS).fit(X, y).decision_function(X)
+            # A weight is exp(-y'F / K) = exp(-F_c / (K - 1)), as F sums to 0.
+            logs = scores[np.arange(len(y)), y] / (k - 1) / np.log(10)
+            found[name].append(float(np.ptp(logs)))
+    return found
+
+
+def flips(settings, seed, rows, name):
+    """Return errors of GAMBLE, SAMME and SAMME.R with wrong labels, and how much they rise."""
+    task = split(name, seed, rows)
+    random = np.random.default_rng(seed)
+    other = (task.y + random.integers(1, task.shape[2], len(task.y))) % task.shape[2]
+    at = random.random(len(task.y))
+    found = {}
+    for key, model in (
+        ("GAMBLE", gamble(settings, seed)),
+        ("SAMME", samme()),
+        ("SAMME.R", samme(votes="real")),
+    ):
+        models = (model.fit(task.X, np.where(at < share, other, task.y)) for share in FLIPPED)
+        found[key] = [100 * float(np.mean(m.predict(task.X_test) != task.y_test)) for m in models]
+        found[f"{key} rise"] = [error - found[key][0] for error in found[key][1:]]
+    return found
+
+
+def one_against_all(settings, seed, rows, name):
+    """Return time and error of Gentle AdaBoost.MH, which trains a committee for each class.
+
+    With two classes GAMBLE is Gentle AdaBoost (Section 3.3).
+    """
+    task = split(name, seed, rows)
+    model = gamble(settings, seed)
+    _, seconds = cpu_seconds(model.fit, task.X, task.y)
+    models = [gamble(settings, seed) for _ in range(task.shape[2])]
+    each = [cpu_seconds(m.fit, task.X, task.y == k)[1] for k, m in enumerate(models)]
+    scores = np.stack([m.decision_function(task.X_test) for m in models], axis=1)
+    leaves = [np.mean([len(tree.other_votes) for tree in m.trees_]) for m in (model, *models)]
+    return {
+        "ratio": sum(each) / seconds,
+        "error": 100 * float(np.mean(scores.argmax(axis=1) != task.y_test)),
+        "GAMBLE": 100 * float(np.mean(model.predict(task.X_test) != task.y_test)),
+        "leaves": float(np.mean(leaves[1:]) / leaves[0]),
+    }
+
+
 #: Sets with many rows.
 LARGE = ("pendigits", "satimage", "splice")
-#: Most rows chosen by margin, and at random.
-MOST, MOST_RANDOM = 1500, 2600
+#: Most rows chosen by margin.
+MOST = 1500
 #: Most rows for which the best round is found.
 MOST_BEST = 400
 #: Rows chosen at random first.
@@ -155,15 +224,11 @@ def curve(model, task):
     return np.asarray(found.n_samples), 100 * np.asarray(found.validation_error)
 
 
-def best_rounds(model, settings, seed, task):
-    """Return numbers of rows up to ``MOST_BEST``, and errors of the committees' best rounds."""
-    sizes = range(N_FIRST, min(MOST_BEST, len(model.selected_)) + 1, 10)
-    errors = []
-    for n in sizes:
-        part = model.selected_[:n]
-        again = gamble(settings, seed).fit(task.X[part], task.y[part])
-        errors.append(staged_errors(again, task.X_test, task.y_test).min())
-    return np.asarray(sizes), np.asarray(errors)
+def best_rounds(model, settings, seed, task, sizes):
+    """Return the errors of the best rounds of committees of the first selected rows."""
+    parts = (model.selected_[:n] for n in sizes)
+    committees = (gamble(settings, seed).fit(task.X[part], task.y[part]) for part in parts)
+    return np.array([staged_errors(m, task.X_test, task.y_test).min() for m in committees])
 
 
 def reached(sizes, errors, target):
@@ -176,27 +241,36 @@ def active(settings, seed, rows, name):
     task = split(name, seed, rows)
     n, target = len(task.y), LOWEST[name]
     estimator = GambleClassifier(**settings)
-    learner = committee(estimator, seed, "margin", 10, min(MOST, n))
-    chosen = curve(learner, task)
-    best = best_rounds(learner, settings, seed, task)
-    step = 40 if n > 1000 else 10
-    random = curve(committee(estimator, seed, "random", step, min(MOST_RANDOM, n)), task)
+
+    def learner(selection, n_per_round, most):
+        return committee(estimator, seed, selection, n_per_round, min(most, n))
+
+    margin, random = learner("margin", 10, MOST), learner("random", 40 if n > 1000 else 10, 2600)
+    chosen, others, few = (curve(m, task) for m in (margin, random, learner("margin", 50, MOST)))
+    sizes = np.arange(N_FIRST, min(MOST_BEST, len(margin.selected_)) + 1, 10)
+    best = sizes, best_rounds(margin, settings, seed, task, sizes)
     batch = gamble(settings, seed)
     _, batch_seconds = cpu_seconds(batch.fit, task.X, task.y)
-    needed = reached(*chosen, target)
-    # Timed without computing the errors of its rounds.
-    again = committee(estimator, seed, "margin", 10, min(needed, MOST, n))
-    common = min(200, n // 2)
+
+    def ratio(n_per_round, needed):
+        """Return the time to a number of rows, without computing errors, over that of all rows."""
+        again = learner("margin", n_per_round, min(needed, MOST))
+        return cpu_seconds(again.fit, task.X, task.y)[1] / batch_seconds
+
+    needed, common = reached(*chosen, target), min(200, n // 2)
+    at_random = best_rounds(random, settings, seed, task, [common])[0]
     return {
         "needed": needed,
-        "random": reached(*random, target),
+        "random": reached(*others, target),
         "lowest": float(chosen[1].min()),
         # Beyond ``MOST_BEST`` rows, the last round is an upper limit of the best.
         "needed, best": min(needed, reached(*best, target)),
         "lowest, best": float(min(best[1].min(), chosen[1].min())),
         "batch": float(staged_errors(batch, task.X_test, task.y_test).min()),
-        "lead": float(np.interp(common, *random) - np.interp(common, *chosen)),
-        "ratio": cpu_seconds(again.fit, task.X, task.y)[1] / batch_seconds,
+        "lead": float(np.interp(common, *others) - np.interp(common, *chosen)),
+        "lead, best": float(at_random - np.interp(common, *best)),
+        "ratio": ratio(10, needed),
+        "ratio, 50": ratio(50, reached(*few, target)),
     }
 
 
@@ -207,4 +281,11 @@ ITEMS = (
     Item("gamble-samme", against_samme, DEEP, needs=tuple(LOWEST)),
     Item("gamble-leaves", leaves, DEEP, 3, needs=("pendigits",)),
     Item("gamble-spheres", concentric, DEEP),
+    Item("gamble-margins", margins, DEEP, needs=()),
+    Item("gamble-weights", weights, DEEP, needs=()),
+    *(Item(f"gamble-flips-{n}", flips, DEEP, 3, n) for n in ("vehicle", "segment", "pendigits")),
+    *(
+        Item(f"gamble-mh-{n}", one_against_all, {PAPER: GambleClassifier.PAPER}, 3, n)
+        for n in ("vowel", "soybean-large", "satimage", "pendigits")
+    ),
 )

@@ -1,10 +1,15 @@
 """Recall Tree: Daume, Karampatziakis, Langford, Mineiro, 2016."""
 
+from math import log2
+
 import numpy as np
+import scipy.sparse as sp
 from harness import data
 from harness.measuring import cpu_seconds
 from papers.lomtree import AS_VW, PLAIN, error, size
-from papers.statements import DEFAULT, PAPER, Item
+from papers.statements import DEFAULT, PAPER, Item, z_score
+from sklearn.decomposition import TruncatedSVD
+from sklearn.tree import DecisionTreeClassifier
 from xmtree import LOMTreeClassifier, OAAClassifier, RecallTreeClassifier
 
 #: The next-word task.
@@ -13,6 +18,12 @@ TEXT = "next-word-1"
 N_TRAIN, N_TEST = 100_000, 20_000
 #: Training examples of the recall bound.
 N_BOUND = 200_000
+#: Numbers of training examples by which the effect of the bound is compared.
+BOUND_GROWTH = (30_000, 100_000, 300_000, 1_000_000)
+#: Classes of the synthetic rows, twenty rows each, over which times are compared.
+CROSSING = (256, 1024, 4096)
+#: Classes and rows of the partitions of the plane, and random settings that are tried.
+N_CELLS, N_POINTS, N_PROBES = 16, 20_000, 59
 #: Numbers of examples after which the progressive error is reported.
 ORDERED = (10_000, 30_000, 100_000, 300_000)
 #: Numbers of candidates that are compared.
@@ -69,12 +80,6 @@ def in_order(settings, seed, rows):
     return found | {"z": z_score(found["permuted"][-1], found["in-order"][-1], marks[-1])}
 
 
-def z_score(first, second, n):
-    """Return z of two error rates in %, each of ``n`` examples, by the N - 1 chi-squared test."""
-    p = (first + second) / 200
-    return float((first - second) / 100 * np.sqrt((2 * n - 1) / (4 * p * (1 - p))))
-
-
 def candidates(settings, seed, rows, name):
     """Return errors by the number of candidates, with path features and without."""
     task = data.load(name, rows)
@@ -94,14 +99,115 @@ def candidates(settings, seed, rows, name):
     return found | {"gain": gain, "more": gain - gains[2], "diminishing": diminishing}
 
 
-def bound(settings, seed, rows):
+def path(settings, seed, rows, name):
+    """Return the gain by path features with other routers, and with fewer columns."""
+    task = data.load(name, rows)
+    few = TruncatedSVD(128, random_state=seed).fit(task.X)
+    X, X_test = (few.transform(part).astype(np.float32) for part in (task.X, task.X_test))
+    entropy = settings | {"router_importance": "entropy"}
+    found = {}
+    for key, more, on in (
+        ("paper", settings, task),
+        ("routers", entropy, task),
+        ("columns", settings, data.Task(X, task.y, X_test, task.y_test)),
+    ):
+        more = more | {"max_candidates": 20, "n_passes": 10, "early_stopping": True}
+        models = (tree(more, seed, path_features=kind).fit(on.X, on.y) for kind in ("none", "all"))
+        without, with_path = (error(model, on) for model in models)
+        found[key] = without - with_path
+    return found
+
+
+def bound(settings, seed, rows, n=N_BOUND):
     """Return errors with the bound, with the recall itself, and without the rule."""
-    task = data.words(N_BOUND, N_TEST, seed, rows)
+    task = data.words(n, N_TEST, seed, rows)
     found = {}
     for name, multiplier in (("1", 1.0), ("recall", RECALL_ITSELF), ("0", 0.0)):
         model = tree(settings, seed, bern_hyper=multiplier, n_passes=1)
         found[name] = error(model.fit(task.X, task.y), task)
     return found
+
+
+def bound_growth(settings, seed, rows):
+    """Return the same by the number of training examples."""
+    runs = [bound(settings, seed, rows, n) for n in BOUND_GROWTH]
+    return {name: [run[name] for run in runs] for name in runs[0]}
+
+
+def crossing(settings, seed, rows):
+    """Return times of one-against-all over ours by the number of classes."""
+    found = {"training": [], "prediction": []}
+    for k in CROSSING:
+        task = data.load(f"crossing-{k}", rows)
+        seconds = []
+        for model in (
+            OAAClassifier(**settings["OAA"], n_passes=1, random_state=seed, **PLAIN),
+            tree(settings["tree"], seed, n_passes=1),
+        ):
+            _, training = cpu_seconds(model.fit, task.X, task.y)
+            model.predict(task.X_test[:10])
+            seconds.append((training, cpu_seconds(model.predict, task.X_test)[1]))
+        for name, oaa, own in zip(found, *seconds, strict=True):
+            found[name].append(oaa / own)
+    return found
+
+
+def partition(kind, n, random):
+    """Return points of the plane with the labels of Figure 3: of a Voronoi diagram, or a tree."""
+    X = random.random((n, 2))
+    if kind == "Voronoi":
+        centers = random.random((N_CELLS, 2))
+        return X, ((X[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
+    y = np.zeros(n, dtype=int)
+    while y.max() < N_CELLS - 1:
+        below = y * 2
+        for k in range(y.max() + 1):
+            x = X[y == k, random.integers(2)]
+            below[y == k] += x > np.quantile(x, random.uniform(0.3, 0.7))
+        y = below
+    return X, y
+
+
+def partitions(settings, seed, rows):
+    """Return errors of one-against-all, of a tree with a leaf per label, and of OAA(x, path)."""
+    found = {}
+    for kind in ("Voronoi", "tree"):
+        n = rows or N_POINTS
+        X, y = partition(kind, 2 * n, np.random.default_rng(seed))
+        grown = DecisionTreeClassifier(max_leaf_nodes=N_CELLS, criterion="entropy", random_state=0)
+        found[f"{kind}, tree"] = error(grown.fit(X[:n], y[:n]), data.split((X, y), n))
+        with_path = sp.hstack([sp.csr_matrix(X), grown.decision_path(X)]).tocsr()
+        for name, all_rows in (("OAA", X), ("OAA with path", with_path)):
+            task = data.split((all_rows, y), n)
+            model = OAAClassifier(**settings, n_passes=20, random_state=seed, **PLAIN)
+            found[f"{kind}, {name}"] = error(model.fit(task.X, task.y), task)
+    return found
+
+
+def tuned(settings, seed, rows, name):
+    """Return the test error by default, and of the best of ``N_PROBES`` random settings."""
+    task = data.load(name, rows)
+    stop = {"n_passes": 10, "early_stopping": True}
+    random = np.random.default_rng(seed)
+    n, *order = len(task.y) // 10, *random.permutation(len(task.y))
+    held, rest = order[:n], order[n:]
+    part = data.Task(task.X[rest], task.y[rest], task.X[held], task.y[held])
+    levels = log2(len(np.unique(task.y)))
+
+    def probe():
+        return {
+            "n_passes": 3,
+            "learning_rate": float(10 ** random.uniform(-1, 1)),
+            "bern_hyper": float(10 ** random.uniform(-2, 1)),
+            "max_candidates": int(levels * random.uniform(1, 8)),
+            "max_depth": int(levels * random.uniform(0.5, 1.5)),
+        }
+
+    def found(more, on):
+        return error(tree(settings, seed, **more).fit(on.X, on.y), on)
+
+    best = min((probe() for _ in range(N_PROBES)), key=lambda tried: found(tried, part))
+    return {"default": found(stop, task), "tuned": found(best | stop, task)}
 
 
 def space(settings, seed, rows, name):
@@ -119,11 +225,12 @@ def space(settings, seed, rows, name):
 
 
 def touched(settings, seed, rows, name):
-    """Return how many regressors a row touches: routers and candidates."""
+    """Return how many routers and candidates a row touches, and the rows at the depth's limit."""
     task = data.load(name, rows)
     model = tree(settings, seed, n_passes=1).fit(task.X, task.y)
     routers = model.decision_path(task.X_test)[0].sum(axis=1) - 1
-    return {"touched": float(routers.mean()) + model.max_candidates_}
+    deepest = 100 * float(np.mean(routers >= model.max_depth_))
+    return {"touched": float(routers.mean()) + model.max_candidates_, "at the limit": deepest}
 
 
 PAPERS = {
@@ -137,6 +244,10 @@ STATE = {
     DEFAULT: {"tree": {}, "LOMtree": {}, "OAA": {}},
 }
 NUMBERS = {PAPER: RecallTreeClassifier.PAPER, DEFAULT: {"loss": "logistic"}}
+CROSSED = {
+    PAPER: {"tree": RecallTreeClassifier.PAPER, "OAA": AS_VW | {"loss": "logistic"}},
+    DEFAULT: {"tree": {}, "OAA": {}},
+}
 ONE = {PAPER: RecallTreeClassifier.PAPER, DEFAULT: {"beam_size": 1}}
 ITEMS = (
     Item("recall-words", next_word, THREE, 3, needs=(TEXT,)),
@@ -147,5 +258,15 @@ ITEMS = (
     ),
     Item("recall-bound", bound, MODES, 3, needs=(TEXT,)),
     *(Item(f"recall-space-{name}", space, STATE, data=name) for name in OBJECTS[1:]),
-    Item("recall-touched", touched, ONE, data="naics2017-index"),
+    *(Item(f"recall-touched-{name}", touched, ONE, data=name) for name in OBJECTS[1:]),
+    Item("recall-path", path, {PAPER: RecallTreeClassifier.PAPER}, 3, data="naics2017-index"),
+    Item(
+        "recall-bound-growth", bound_growth, {PAPER: RecallTreeClassifier.PAPER}, 1, needs=(TEXT,)
+    ),
+    Item("recall-crossing", crossing, CROSSED, 3),
+    Item("recall-partitions", partitions, {PAPER: {"loss": "softmax"}}),
+    *(
+        Item(f"recall-tuned-{name}", tuned, {PAPER: RecallTreeClassifier.PAPER}, 1, name)
+        for name in OBJECTS[1:3]
+    ),
 )

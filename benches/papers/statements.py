@@ -95,6 +95,8 @@ class Line:
     cause : a sentence about the cause of a difference
     claim : key of the claim to which the line belongs
     row : its row of a table; default: the data set
+    tests : number of test rows, if the line is z of ``value`` below ``minus``, two errors in %
+    setting : name of the setting; default: the item's first
     """
 
     where: str
@@ -109,6 +111,8 @@ class Line:
     cause: str = ""
     claim: str = ""
     row: str = ""
+    tests: int = 0
+    setting: str = ""
 
     def found(self, runs: list[Values]) -> Found | None:
         """Return the value over the seeds; None if it was not measured."""
@@ -120,6 +124,8 @@ class Line:
 
     def of(self, values: Values) -> float:
         value = point(values, self.value)
+        if self.tests:
+            return z_score(point(values, self.minus), value, self.tests)
         if self.minus:
             value -= point(values, self.minus)
         return value / point(values, self.over) if self.over else value
@@ -157,6 +163,12 @@ class Line:
         tolerance = TOLERANCES[self.unit] * (-1 if self.more else 1)
         # Rounded, so that a value at the tolerance is within it.
         return round(gap / tolerance, 9), half / abs(tolerance)
+
+
+def z_score(first, second, n):
+    """Return z of two error rates in %, each of ``n`` examples, by the N - 1 chi-squared test."""
+    p = (first + second) / 200
+    return float((first - second) / 100 * sqrt((2 * n - 1) / (4 * p * (1 - p))))
 
 
 def point(values: Values, name: str) -> float:

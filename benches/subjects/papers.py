@@ -157,7 +157,10 @@ def entries(section, values):
             fields["cause"] = fields["cause"].get(item.data, fields["cause"].get("", ""))
         line = Line(**fields)
         line = replace(line, row=line.row or item.data)
-        ours, default = (values.found(item, s, line) for s in (next(iter(item.settings)), DEFAULT))
+        settings = line.setting or next(iter(item.settings)), DEFAULT
+        ours, default = (values.found(item, setting, line) for setting in settings)
+        if line.setting:
+            default = None
         verdict = line.verdict(ours)
         if ours is None and item.data in UNAVAILABLE:
             verdict = UNTESTED if line.paper is not None else ""

@@ -232,7 +232,7 @@ def measured(papers, name, setting, rows=None):
     return {key.removeprefix(f"{setting} | "): row["value"] for key, row in found.items()}
 
 
-@pytest.mark.parametrize("name", ["gamble-spheres", "lomtree-line", "recall-touched"])
+@pytest.mark.parametrize("name", ["gamble-spheres", "gamble-margins", "lomtree-line", "recall-touched-letter"])
 def test_small_runs_have_the_values_of_their_lines(papers, name):
     setting = next(iter(papers.ITEMS[name].settings))
     values = measured(papers, name, setting, rows=40)
