@@ -1,6 +1,7 @@
 """Run the cases that were not measured yet, and write records, pictures and pages."""
 
 import argparse
+import os
 import re
 import sys
 from dataclasses import replace
@@ -74,7 +75,8 @@ def main():
             here = [case for case in cases if not is_absent(module, case)]
             limit = args.limit or getattr(module, "LIMIT", 900)
             log = Log(LOGS / f"{name}{'-few' if args.rows else ''}.jsonl")
-            runs = run_all(here, log, environments, limit, args.again)
+            jobs = min(getattr(module, "JOBS", 1), os.cpu_count() or 1)
+            runs = run_all(here, log, environments, limit, args.again, jobs=jobs)
             failed += [run for run in runs if "failed" in run]
         rows = list(summarized(runs, getattr(module, "summarize", medians)))
         if args.rows:

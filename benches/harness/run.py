@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -130,9 +131,11 @@ def measured(case, source, python, limit, task=None, folder=None):
     return run | found
 
 
-def run_all(cases, log, environments, limit=900, again=False, say=print):
-    """Run the cases that the log does not have; return the runs of all cases."""
-    runs = []
+def run_all(cases, log, environments, limit=900, again=False, say=print, jobs=1):
+    """Run the cases that the log does not have; return the runs of all cases.
+
+    With several jobs, so many cases run at once; these must have no adapter.
+    """
     with tempfile.TemporaryDirectory() as folder:
 
         @functools.cache
@@ -143,22 +146,29 @@ def run_all(cases, log, environments, limit=900, again=False, say=print):
             task.write(path)
             return task, path
 
-        for case in cases:
+        def run(case):
+            """Return the run of a case, or None if it is left out."""
             source = environments.source(case)
             if source is None:
-                continue
+                return None
             found = None if again else log.find(case, source, limit)
             if not found and case.adapter and case.seed:
                 first = log.find(replace(case, seed=0), source, limit)
                 if first is None or "over_s" in first or first["seconds"] > SLOW:
-                    continue
+                    return None
             if not found:
                 task, path = files(case.task, case.rows) if case.adapter else (None, None)
                 found = measured(case, source, environments.python(case), limit, task, path)
                 log.add(found)
                 say(f"{case}: {outcome(found)}")
-            runs.append(found)
-    return runs
+            return found
+
+        pool = ThreadPoolExecutor(jobs)
+        try:
+            return [found for found in pool.map(run, cases) if found]
+        finally:
+            # An interruption also ends the cases that wait.
+            pool.shutdown(cancel_futures=True)
 
 
 def outcome(run):

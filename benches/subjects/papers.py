@@ -36,6 +36,8 @@ from papers.statements import (
 
 TITLE = "Statements of the papers: values by seed"
 LIMIT = 7200
+#: Times are processor seconds, and ratios are of times in one process.
+JOBS = 2
 MODULES = {"ldsm": ldsm, "lomtree": lomtree, "recall-tree": recall_tree, "gamble": gamble}
 ITEMS = {item.name: item for module in MODULES.values() for item in module.ITEMS}
 PAPERS = tomllib.loads((Path(gamble.__file__).parent / "lines.toml").read_text(encoding="utf-8"))
