@@ -199,7 +199,8 @@ def test_few_failures_have_no_tested_cause(papers):
     values = papers.Values(Record("papers"))
     sections = [section for about in papers.PAPERS.values() for section in about["section"]]
     found = [entry for section in sections for entry in papers.entries(section, values)]
-    unknown = [entry for entry in found if entry.verdict == NOT and entry.cause == papers.NO_CAUSE]
+    failed = (entry for entry in found if entry.verdict == NOT)
+    unknown = [e for e in failed if e.cause == papers.NO_CAUSE or "Not tested" in e.cause]
     assert len(unknown) <= 6
 
 
@@ -232,7 +233,9 @@ def measured(papers, name, setting, rows=None):
     return {key.removeprefix(f"{setting} | "): row["value"] for key, row in found.items()}
 
 
-@pytest.mark.parametrize("name", ["gamble-spheres", "gamble-margins", "lomtree-line", "recall-touched-letter"])
+@pytest.mark.parametrize(
+    "name", ["gamble-spheres", "gamble-margins", "lomtree-line", "recall-touched-letter"]
+)
 def test_small_runs_have_the_values_of_their_lines(papers, name):
     setting = next(iter(papers.ITEMS[name].settings))
     values = measured(papers, name, setting, rows=40)
