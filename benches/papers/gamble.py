@@ -4,6 +4,7 @@ import numpy as np
 from harness import data
 from harness.measuring import cpu_seconds
 from papers.statements import DEFAULT, PAPER, Item
+from scipy.special import softmax
 from scipy.stats import binomtest, chi2
 from xmtree import ActiveGamble, GambleClassifier, SAMMEClassifier
 
@@ -151,28 +152,39 @@ def weights(settings, seed, rows):
         X, y = spheres(rows or 2000, k, seed)
         for name, model in zip(found, (gamble(settings, seed), samme(votes="real")), strict=True):
             scores = model.set_params(n_estimators=WEIGHT_ROUNDS).fit(X, y).decision_function(X)
-            # A weight is exp(-y'F / K) = exp(-F_c / (K - 1)), as F sums to 0.
-            logs = scores[np.arange(len(y)), y] / (k - 1) / np.log(10)
-            found[name].append(float(np.ptp(logs)))
+            found[name].append(float(np.ptp(exponent(scores, y)) / np.log(10)))
     return found
 
 
 def flips(settings, seed, rows, name):
-    """Return errors of GAMBLE, SAMME and SAMME.R with wrong labels, and how much they rise."""
+    """Return errors with wrong labels, and the share of these rows in the last weights."""
     task = split(name, seed, rows)
+    n, _, k = task.shape
     random = np.random.default_rng(seed)
-    other = (task.y + random.integers(1, task.shape[2], len(task.y))) % task.shape[2]
-    at = random.random(len(task.y))
+    other = (task.y + random.integers(1, k, n)) % k
+    draws = random.random(n)
+    models = {
+        "GAMBLE": gamble(settings, seed),
+        "clipped": gamble(settings, seed, clip=True),
+        "SAMME": samme(),
+        "SAMME.R": samme(votes="real"),
+    }
     found = {}
-    for key, model in (
-        ("GAMBLE", gamble(settings, seed)),
-        ("SAMME", samme()),
-        ("SAMME.R", samme(votes="real")),
-    ):
-        models = (model.fit(task.X, np.where(at < share, other, task.y)) for share in FLIPPED)
-        found[key] = [100 * float(np.mean(m.predict(task.X_test) != task.y_test)) for m in models]
+    for key, model in models.items():
+        found[key] = []
+        for share in FLIPPED:
+            y = np.where(draws < share, other, task.y)
+            labels = model.fit(task.X, y).predict(task.X_test)
+            found[key].append(100 * float(np.mean(labels != task.y_test)))
         found[f"{key} rise"] = [error - found[key][0] for error in found[key][1:]]
+        weights = softmax(-exponent(model.decision_function(task.X), y))
+        found[f"{key} weight"] = 100 * float(weights[y != task.y].sum())
     return found
+
+
+def exponent(scores, y):
+    """Return minus the logarithm of the rows' weights: y'F / K = F_c / (K - 1), as F sums to 0."""
+    return scores[np.arange(len(y)), y].astype(float) / (scores.shape[1] - 1)
 
 
 def one_against_all(settings, seed, rows, name):
@@ -274,10 +286,24 @@ def active(settings, seed, rows, name):
     }
 
 
+def mixed(settings, seed, rows, name):
+    """Return Random's error above Active's at 200 rows of a random split of all rows."""
+    task = split(name, seed, rows)
+    X, y = np.vstack([task.X, task.X_test]), np.concatenate([task.y, task.y_test])
+    order = np.random.default_rng(seed).permutation(len(y))
+    task = data.split((X[order], y[order]), len(task.y))
+    kinds = (
+        committee(GambleClassifier(**settings), seed, s, 10, 200) for s in ("random", "margin")
+    )
+    others, chosen = (curve(learner, task)[1][-1] for learner in kinds)
+    return {"lead": float(others - chosen)}
+
+
 ITEMS = (
     *(Item(f"gamble-sizes-{name}", sizes, {PAPER: {}}, 1, name) for name in LOWEST),
     *(Item(f"gamble-{n}", table, MODES, 10 if n in SIZES else 3, data=n) for n in LOWEST),
     *(Item(f"active-{n}", active, ACTIVE, 3 if n in LARGE else 5, data=n) for n in LOWEST),
+    Item("mixed-vowel", mixed, ACTIVE, data="vowel"),
     Item("gamble-samme", against_samme, DEEP, needs=tuple(LOWEST)),
     Item("gamble-leaves", leaves, DEEP, 3, needs=("pendigits",)),
     Item("gamble-spheres", concentric, DEEP),
