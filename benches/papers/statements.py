@@ -118,7 +118,7 @@ class Line:
         """Return the value over the seeds; None if it was not measured."""
         values = []
         for run in runs:
-            with suppress(KeyError):
+            with suppress(KeyError, ValueError):
                 values.append(self.of(run))
         return Found.of(values) if values else None
 

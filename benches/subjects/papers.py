@@ -108,7 +108,7 @@ class Values:
             if seeds == [1]
             else f"{' to '.join(map(str, {seeds[0]: 0, seeds[-1]: 0}))} seeds"
         )
-        return f"{n}; commit {', '.join(commits)}; {max(place[2] for place in places)}."
+        return f"{n}; {', '.join(commits)}; {max(place[2] for place in places)}."
 
     def ages(self):
         """Return a sentence about the days and commits of all runs."""
@@ -194,7 +194,11 @@ def grid(found):
     order = sorted(cells, key=lambda name: list(cells).index(name.removesuffix(", default")))
     return markdown(
         ["", *(f"{what} ({head})" if head else what for what, head in heads.items())],
-        ([name, *(cells[name].get(what, "") for what in columns)] for name in order),
+        (
+            [DEFAULT if name.endswith(f", {DEFAULT}") else name]
+            + [cells[name].get(what, "") for what in columns]
+            for name in order
+        ),
     )
 
 
@@ -229,8 +233,7 @@ def paper_page(paper, values):
     about = PAPERS[paper]
     marks = ", ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items())
     parts = [f"# {about['title']}\n", f"{fill(about['about'].strip())}\n"]
-    links = "[The first page](../reproduction.md) defines the verdicts and lists what was not run"
-    parts.append(f"{fill(f'{links}. Marks: {marks}.')}\n")
+    parts.append(f"{fill(f'[Verdicts](../reproduction.md#verdicts): {marks}.')}\n")
     parts.append(f"![{about['title']}: curves](../figures/papers-{paper}.svg)\n")
     for section in about["section"]:
         found = list(entries(section, values))

@@ -167,12 +167,12 @@ def test_pages(papers, toys, tmp_path):
     first, page = (text.splitlines() for text in texts.values())
     assert "||error|rows (40)|" in page
     assert "|a|9\\|11.00±2.48 ~|never (1 of 3 seeds) ✗|" in page
-    assert "|a, default|21.0|never|" in page
+    assert "|default|21.0|never|" in page
     assert "|isolet|5 ?||" in page
     assert "|Table 1: error|a|9|11.00±2.48|21.0|weaker|" in page
     assert "||isolet|5|||cannot be tested here|" in page
     assert page.count("- a: Why. At length.") == page.count("- a: Rows.") == 2
-    assert "3 seeds; commit 0123abc; 2026-01-01." in page
+    assert "3 seeds; 0123abc; 2026-01-01." in page
     assert "|Toys|0|0|2|2|2|1|" in first
     assert "|claims|0|0|0|1|0|1|" in first
     assert "|Few rows|40|never|[not reproduced](reproduction/toys.md#grid)|Rows.|" in first
