@@ -259,7 +259,7 @@ def active(settings, seed, rows, name):
     chosen = curve(learner, task)
     sizes = np.arange(N_FIRST, min(MOST_BEST, len(learner.selected_)) + 1, 10)
     best = sizes, best_rounds(learner, settings, seed, task, sizes)
-    random = committee(estimator, seed, "random", 40 if n > 1000 else 10, min(MOST_RANDOM, n))
+    random = committee(estimator, seed, "random", 80 if n > 1000 else 10, min(MOST_RANDOM, n))
     others = curve(random, task)
     needed, common = reached(*chosen, target), min(200, n // 2)
     batch = gamble(settings, seed)
