@@ -232,6 +232,14 @@ def words(n_train, n_test, seed, rows=None):
     return split((X[order], y[order]), n_train)
 
 
+def redrawn(task, seed):
+    """Return a random split of all rows, of the same sizes."""
+    pairs = ((task.X, task.X_test), (task.y, task.y_test))
+    X, y = (sp.vstack(a).tocsr() if sp.issparse(a[0]) else np.concatenate(a) for a in pairs)
+    order = np.random.default_rng(seed).permutation(X.shape[0])
+    return split((X[order], y[order]), task.X.shape[0])
+
+
 def table(name, rows=None):
     """Return a data set of single labels, as arrays if over a fifth of its values are not zero."""
     task = load(name, rows)

@@ -132,10 +132,7 @@ def measured(case, source, python, limit, task=None, folder=None):
 
 
 def run_all(cases, log, environments, limit=900, again=False, say=print, jobs=1):
-    """Run the cases that the log does not have; return the runs of all cases.
-
-    With several jobs, so many cases run at once; these must have no adapter.
-    """
+    """Run the cases that the log does not have, ``jobs`` at once; return the runs of all cases."""
     with tempfile.TemporaryDirectory() as folder:
 
         @functools.cache

@@ -101,14 +101,7 @@ def table(settings, seed, rows, name):
 
 def resplit(settings, seed, rows, name):
     """Return the same on a random split of the sizes of the official one."""
-    task = data.load(name, rows)
-    pairs = ((task.X, task.X_test), (task.y, task.y_test))
-    X, y = (sp.vstack(pair).tocsr()[order_of(task, seed)] for pair in pairs)
-    return by_trees(settings, seed, data.split((X, y), task.X.shape[0]))
-
-
-def order_of(task, seed):
-    return np.random.default_rng(seed).permutation(task.X.shape[0] + task.X_test.shape[0])
+    return by_trees(settings, seed, data.redrawn(data.load(name, rows), seed))
 
 
 def by_trees(settings, seed, task):

@@ -115,10 +115,8 @@ def permuted(name, seed, rows):
 def whole_grid(settings, seed, rows, name):
     """Return errors of LOMtree over the paper's whole grid, and over the part that others have."""
     task = permuted(name, seed, rows)
-    return {
-        "whole": tuned("LOMtree", task, seed, *WHOLE_GRID),
-        "part": tuned("LOMtree", task, seed),
-    }
+    whole, part = (tuned("LOMtree", task, seed, *sizes) for sizes in (WHOLE_GRID, ()))
+    return {"whole": whole, "part": part}
 
 
 def table(settings, seed, rows, name):

@@ -104,18 +104,16 @@ def path(settings, seed, rows, name):
     task = data.load(name, rows)
     few = TruncatedSVD(128, random_state=seed).fit(task.X)
     X, X_test = (few.transform(part).astype(np.float32) for part in (task.X, task.X_test))
-    entropy = settings | {"router_importance": "entropy"}
-    found = {}
-    for key, more, on in (
-        ("paper", settings, task),
-        ("routers", entropy, task),
-        ("columns", settings, data.Task(X, task.y, X_test, task.y_test)),
-    ):
-        more = more | {"max_candidates": 20, "n_passes": 10, "early_stopping": True}
-        models = (tree(more, seed, path_features=kind).fit(on.X, on.y) for kind in ("none", "all"))
-        without, with_path = (error(model, on) for model in models)
-        found[key] = without - with_path
-    return found
+    settings = settings | {"max_candidates": 20, "n_passes": 10, "early_stopping": True}
+
+    def gain(on, **more):
+        models = (tree(settings, seed, path_features=kind, **more) for kind in ("none", "all"))
+        without, with_path = (error(model.fit(on.X, on.y), on) for model in models)
+        return without - with_path
+
+    narrow = data.Task(X, task.y, X_test, task.y_test)
+    routers = gain(task, router_importance="entropy")
+    return {"paper": gain(task), "routers": routers, "columns": gain(narrow)}
 
 
 def bound(settings, seed, rows, n=N_BOUND):
@@ -139,16 +137,14 @@ def crossing(settings, seed, rows):
     found = {"training": [], "prediction": []}
     for k in CROSSING:
         task = data.load(f"crossing-{k}", rows)
-        seconds = []
-        for model in (
-            OAAClassifier(**settings["OAA"], n_passes=1, random_state=seed, **PLAIN),
-            tree(settings["tree"], seed, n_passes=1),
-        ):
-            _, training = cpu_seconds(model.fit, task.X, task.y)
+        oaa = OAAClassifier(**settings["OAA"], n_passes=1, random_state=seed, **PLAIN)
+        models = oaa, tree(settings["tree"], seed, n_passes=1)
+        theirs, own = (cpu_seconds(model.fit, task.X, task.y)[1] for model in models)
+        found["training"].append(theirs / own)
+        for model in models:
             model.predict(task.X_test[:10])
-            seconds.append((training, cpu_seconds(model.predict, task.X_test)[1]))
-        for name, oaa, own in zip(found, *seconds, strict=True):
-            found[name].append(oaa / own)
+        theirs, own = (cpu_seconds(model.predict, task.X_test)[1] for model in models)
+        found["prediction"].append(theirs / own)
     return found
 
 
@@ -194,19 +190,19 @@ def tuned(settings, seed, rows, name):
     part = data.Task(task.X[rest], task.y[rest], task.X[held], task.y[held])
     levels = log2(len(np.unique(task.y)))
 
-    def probe():
-        return {
-            "n_passes": 3,
+    def found(more, on):
+        return error(tree(settings, seed, **more).fit(on.X, on.y), on)
+
+    probes = [
+        {
             "learning_rate": float(10 ** random.uniform(-1, 1)),
             "bern_hyper": float(10 ** random.uniform(-2, 1)),
             "max_candidates": int(levels * random.uniform(1, 8)),
             "max_depth": int(levels * random.uniform(0.5, 1.5)),
         }
-
-    def found(more, on):
-        return error(tree(settings, seed, **more).fit(on.X, on.y), on)
-
-    best = min((probe() for _ in range(N_PROBES)), key=lambda tried: found(tried, part))
+        for _ in range(N_PROBES)
+    ]
+    best = min(probes, key=lambda tried: found(tried | {"n_passes": 3}, part))
     return {"default": found(stop, task), "tuned": found(best | stop, task)}
 
 
@@ -243,11 +239,9 @@ STATE = {
     PAPER: {"tree": RecallTreeClassifier.PAPER, "LOMtree": LOMTreeClassifier.PAPER, "OAA": AS_VW},
     DEFAULT: {"tree": {}, "LOMtree": {}, "OAA": {}},
 }
+ALONE = {PAPER: RecallTreeClassifier.PAPER}
 NUMBERS = {PAPER: RecallTreeClassifier.PAPER, DEFAULT: {"loss": "logistic"}}
-CROSSED = {
-    PAPER: {"tree": RecallTreeClassifier.PAPER, "OAA": AS_VW | {"loss": "logistic"}},
-    DEFAULT: {"tree": {}, "OAA": {}},
-}
+CROSSED = STATE | {PAPER: STATE[PAPER] | {"OAA": AS_VW | {"loss": "logistic"}}}
 ONE = {PAPER: RecallTreeClassifier.PAPER, DEFAULT: {"beam_size": 1}}
 ITEMS = (
     Item("recall-words", next_word, THREE, 3, needs=(TEXT,)),
@@ -259,14 +253,9 @@ ITEMS = (
     Item("recall-bound", bound, MODES, 3, needs=(TEXT,)),
     *(Item(f"recall-space-{name}", space, STATE, data=name) for name in OBJECTS[1:]),
     *(Item(f"recall-touched-{name}", touched, ONE, data=name) for name in OBJECTS[1:]),
-    Item("recall-path", path, {PAPER: RecallTreeClassifier.PAPER}, 3, data="naics2017-index"),
-    Item(
-        "recall-bound-growth", bound_growth, {PAPER: RecallTreeClassifier.PAPER}, 1, needs=(TEXT,)
-    ),
+    Item("recall-path", path, ALONE, 3, data="naics2017-index"),
+    Item("recall-bound-growth", bound_growth, ALONE, 1, needs=(TEXT,)),
     Item("recall-crossing", crossing, CROSSED, 3),
     Item("recall-partitions", partitions, {PAPER: {"loss": "softmax"}}),
-    *(
-        Item(f"recall-tuned-{name}", tuned, {PAPER: RecallTreeClassifier.PAPER}, 1, name)
-        for name in OBJECTS[1:3]
-    ),
+    *(Item(f"recall-tuned-{name}", tuned, ALONE, 1, name) for name in OBJECTS[1:3]),
 )

@@ -161,8 +161,7 @@ def entries(section, values):
         line = replace(line, row=line.row or item.data)
         settings = line.setting or next(iter(item.settings)), DEFAULT
         ours, default = (values.found(item, setting, line) for setting in settings)
-        if line.setting:
-            default = None
+        default = None if line.setting else default
         verdict = line.verdict(ours)
         if ours is None and item.data in UNAVAILABLE:
             verdict = UNTESTED if line.paper is not None else ""
@@ -194,12 +193,12 @@ def grid(found):
     order = sorted(cells, key=lambda name: list(cells).index(name.removesuffix(", default")))
     return markdown(
         ["", *(f"{what} ({head})" if head else what for what, head in heads.items())],
-        (
-            [DEFAULT if name.endswith(f", {DEFAULT}") else name]
-            + [cells[name].get(what, "") for what in columns]
-            for name in order
-        ),
+        ([label(name), *(cells[name].get(what, "") for what in columns)] for name in order),
     )
+
+
+def label(row):
+    return DEFAULT if row.endswith(f", {DEFAULT}") else row
 
 
 def listed(found, title):
