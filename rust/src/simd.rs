@@ -85,7 +85,7 @@ pub(crate) fn prefetch<T>(place: &T) {
 
 /// Sums the lanes pairwise, in a fixed order.
 #[inline(always)]
-fn fold(lanes: [f32; LANES]) -> f32 {
+pub(crate) fn fold(lanes: [f32; LANES]) -> f32 {
     let mut half = [0.0; LANES / 2];
     for i in 0..LANES / 2 {
         half[i] = lanes[i] + lanes[i + LANES / 2];

@@ -19,7 +19,7 @@
 use crate::choices;
 use crate::data::Examples;
 use crate::linear::Loss;
-use crate::simd::{axpy, dot, sum_of_squares, LANES};
+use crate::simd::{fold, sum_of_squares, LANES};
 
 choices! {
     /// The probability that a regressor's margin m stands for.
@@ -247,7 +247,17 @@ impl<const M: usize> DenseRegressors<M> {
     #[inline]
     pub fn margins(&self, i: u32) -> [f32; M] {
         let row = &self.rows[i as usize * self.stride..][..self.stride];
-        std::array::from_fn(|j| self.bias[j] + dot(row, &self.weights[j]))
+        let (row, _) = row.as_chunks::<LANES>();
+        std::array::from_fn(|j| {
+            let (weights, _) = self.weights[j].as_chunks::<LANES>();
+            let mut sums = [0.0f32; LANES];
+            for (row, weights) in row.iter().zip(weights) {
+                for lane in 0..LANES {
+                    sums[lane] += row[lane] * weights[lane];
+                }
+            }
+            self.bias[j] + fold(sums)
+        })
     }
 
     /// Returns the step of example `i` for a regressor with this margin and `target` (0 or 1), as a
@@ -278,7 +288,9 @@ impl<const M: usize> DenseRegressors<M> {
     pub fn step(&mut self, i: u32, steps: &[f32; M], margins: &mut [f32; M]) {
         let row = &self.rows[i as usize * self.stride..][..self.stride];
         for j in 0..M {
-            axpy(-steps[j], row, &mut self.weights[j]);
+            for (weight, x) in self.weights[j].iter_mut().zip(row) {
+                *weight -= steps[j] * x;
+            }
             self.bias[j] -= steps[j];
             margins[j] -= steps[j] * self.lengths[i as usize];
         }

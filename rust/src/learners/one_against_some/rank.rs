@@ -337,12 +337,13 @@ impl Ranker {
                 top.push(label, join.score(score, margin));
             }
         });
-        let least = join.least_margin(top.bar());
+        let mut least = join.least_margin(top.bar());
         margins.for_each_above(weights, least, |label, margin| {
             if scores.by_label()[label as usize] == 0.0 {
                 top.push(label, join.score(0.0, margin));
+                least = join.least_margin(top.bar());
             }
-            join.least_margin(top.bar())
+            least
         });
     }
 

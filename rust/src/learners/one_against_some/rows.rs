@@ -147,16 +147,18 @@ impl<'a> ScorerRows<'a> {
 
     /// Returns columns and values of a row without dense columns and the constant.
     pub fn features(&self, row: u32) -> (&[u32], &[f32]) {
+        if self.dense_columns.is_empty() {
+            let values = self.values.get(row as usize);
+            let (columns, _) = self.examples.row(row);
+            return (&columns[..values.len()], values);
+        }
         if self.dense_columns.len() == self.n_features() {
             return (&[], &[]);
         }
-        let values = self.values.get(row as usize);
-        let columns = if self.dense_columns.is_empty() {
-            self.examples.row(row).0
-        } else {
-            self.columns.get(row as usize)
-        };
-        (&columns[..values.len()], values)
+        (
+            self.columns.get(row as usize),
+            self.values.get(row as usize),
+        )
     }
 
     /// Returns the squared length of a row with the constant.

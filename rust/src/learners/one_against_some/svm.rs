@@ -226,7 +226,8 @@ impl<'a> Solver<'a> {
             active[..n_active].shuffle(&mut random);
             let mut at = 0;
             while at < n_active {
-                if let Some(&next) = active[..n_active].get(at + N_AHEAD) {
+                if !self.dense.is_empty() && at + N_AHEAD < n_active {
+                    let next = active[at + N_AHEAD];
                     self.rows.dense.prefetch(self.examples[next as usize].row);
                 }
                 let i = active[at] as usize;
