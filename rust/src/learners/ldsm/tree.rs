@@ -325,11 +325,18 @@ pub fn margins<const M: usize>(
 /// Number of sums of a full row's margin, which are added up in the end.
 pub const N_SUMS: usize = 8;
 
+/// Returns whether the columns of a row, the constant last, are all columns in order.
+pub fn is_full(columns: &[u32]) -> bool {
+    let last = columns.last().map(|&last| last as usize + 1);
+    // Sparse rows end with a higher column.
+    last == Some(columns.len()) && are_places(columns)
+}
+
 dispatched! {
-    /// Returns whether the columns of a row are all columns in order.
-    pub fn is_full(columns: &[u32]) -> bool {
+    /// Returns whether each column is the number of its place.
+    fn are_places(columns: &[u32]) -> bool {
         let places = (0..).zip(columns);
-        places.fold(true, |is_full, (place, &column): (u32, _)| is_full & (column == place))
+        places.fold(true, |so_far, (place, &column): (u32, _)| so_far & (column == place))
     }
 }
 

@@ -145,9 +145,10 @@ impl<'a> ScorerRows<'a> {
         self.examples.width - 1
     }
 
-    /// Returns columns and values of a row without dense columns and the constant.
-    pub fn features(&self, row: u32) -> (&[u32], &[f32]) {
-        if self.dense_columns.is_empty() {
+    /// Returns columns and values of a row without dense columns and the constant. `MAY_BE_DENSE` is
+    /// false only if there are no dense columns.
+    pub fn features<const MAY_BE_DENSE: bool>(&self, row: u32) -> (&[u32], &[f32]) {
+        if !MAY_BE_DENSE || self.dense_columns.is_empty() {
             let values = self.values.get(row as usize);
             let (columns, _) = self.examples.row(row);
             return (&columns[..values.len()], values);

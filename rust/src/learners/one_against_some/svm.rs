@@ -130,10 +130,10 @@ impl<'a> Solver<'a> {
             example.inverse = (self.rows.square(row) + example.diagonal).recip();
             if example.alpha > 0.0 {
                 let factor = example.alpha * example.sign;
-                self.add(row, factor);
+                self.add::<true>(row, factor);
             }
         }
-        self.descend(self.examples.len(), seed);
+        self.run(self.examples.len(), seed);
     }
 
     /// Adds the examples of rows of one sign, with `cost` for the loss of a row of weight 1.
@@ -197,7 +197,7 @@ impl<'a> Solver<'a> {
         } in &out
         {
             if *alpha > 0.0 {
-                self.add(*row, -alpha * sign);
+                self.add::<true>(*row, -alpha * sign);
                 has_changed = true;
             }
         }
@@ -205,14 +205,24 @@ impl<'a> Solver<'a> {
         self.examples.extend(out);
         // The solution does not depend on rows whose dual variable is 0.
         if has_changed {
-            self.descend(n, seed);
+            self.run(n, seed);
         }
         let rows = problem.rows().filter(|&row| is_out(row));
-        rows.map(|row| (row, self.margin(row) as f32)).collect()
+        rows.map(|row| (row, self.margin::<true>(row) as f32))
+            .collect()
     }
 
     /// Runs the descent over the first `n` examples, starting from their current dual variables.
-    fn descend(&mut self, n: usize, seed: u64) {
+    fn run(&mut self, n: usize, seed: u64) {
+        // Without dense columns the loop does not look for them, which saves a tenth of its time.
+        if self.dense.is_empty() {
+            self.descend::<false>(n, seed);
+        } else {
+            self.descend::<true>(n, seed);
+        }
+    }
+
+    fn descend<const MAY_BE_DENSE: bool>(&mut self, n: usize, seed: u64) {
         /// Number of steps that a row is prefetched ahead.
         const N_AHEAD: usize = 4;
         let mut random = Pcg64Mcg::seed_from_u64(seed);
@@ -226,7 +236,7 @@ impl<'a> Solver<'a> {
             active[..n_active].shuffle(&mut random);
             let mut at = 0;
             while at < n_active {
-                if !self.dense.is_empty() && at + N_AHEAD < n_active {
+                if MAY_BE_DENSE && at + N_AHEAD < n_active {
                     let next = active[at + N_AHEAD];
                     self.rows.dense.prefetch(self.examples[next as usize].row);
                 }
@@ -239,7 +249,7 @@ impl<'a> Solver<'a> {
                     inverse,
                     ..
                 } = self.examples[i];
-                let gradient = sign * self.margin(row) - 1.0 + diagonal * alpha;
+                let gradient = sign * self.margin::<MAY_BE_DENSE>(row) - 1.0 + diagonal * alpha;
                 // At the bound, only a gradient that leads away from it counts. Shrinking drops
                 // variables that are far from leaving the bound.
                 if alpha == 0.0 && gradient > highest_before {
@@ -257,7 +267,7 @@ impl<'a> Solver<'a> {
                 if projected.abs() > 1e-12 {
                     let after = (alpha - gradient * inverse).max(0.0);
                     self.examples[i].alpha = after;
-                    self.add(row, (after - alpha) * sign);
+                    self.add::<MAY_BE_DENSE>(row, (after - alpha) * sign);
                 }
                 at += 1;
             }
@@ -278,25 +288,25 @@ impl<'a> Solver<'a> {
         }
     }
 
-    fn margin(&self, row: u32) -> f64 {
-        let (columns, values) = self.rows.features(row);
+    fn margin<const MAY_BE_DENSE: bool>(&self, row: u32) -> f64 {
+        let (columns, values) = self.rows.features::<MAY_BE_DENSE>(row);
         let pairs = columns.iter().zip(values);
         let product: f64 = pairs
             .map(|(&column, &x)| self.weights[column as usize] * f64::from(x))
             .sum();
-        if self.dense.is_empty() {
-            return self.bias + product;
+        if MAY_BE_DENSE && !self.dense.is_empty() {
+            return self.bias + product + self.rows.dense.dot(row, &self.dense);
         }
-        self.bias + product + self.rows.dense.dot(row, &self.dense)
+        self.bias + product
     }
 
-    fn add(&mut self, row: u32, factor: f64) {
-        let (columns, values) = self.rows.features(row);
+    fn add<const MAY_BE_DENSE: bool>(&mut self, row: u32, factor: f64) {
+        let (columns, values) = self.rows.features::<MAY_BE_DENSE>(row);
         self.bias += factor;
         for (&column, &x) in columns.iter().zip(values) {
             self.weights[column as usize] += factor * f64::from(x);
         }
-        if !self.dense.is_empty() {
+        if MAY_BE_DENSE && !self.dense.is_empty() {
             self.rows.dense.add(row, factor, &mut self.dense);
         }
     }
@@ -330,7 +340,7 @@ impl<'a> Solver<'a> {
     /// Sets all weights to 0 and calls `visit` with those that were not, in any order.
     fn take_weights(&mut self, mut visit: impl FnMut(u32, f64)) {
         for example in &self.examples {
-            let (columns, _) = self.rows.features(example.row);
+            let (columns, _) = self.rows.features::<true>(example.row);
             for &column in columns {
                 let weight = std::mem::take(&mut self.weights[column as usize]);
                 if weight != 0.0 {

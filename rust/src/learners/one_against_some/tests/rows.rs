@@ -6,7 +6,7 @@ use super::*;
 /// Returns row `i` of `rows`, with the constant last.
 fn scaled(rows: &ScorerRows<'_>, i: u32) -> Vec<f64> {
     let mut row = vec![0.0; rows.examples.width];
-    let (columns, values) = rows.features(i);
+    let (columns, values) = rows.features::<true>(i);
     for (&column, &x) in columns.iter().zip(values) {
         row[column as usize] += f64::from(x);
     }
