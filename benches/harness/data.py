@@ -27,7 +27,7 @@ MAKER = ROOT.parent / "tools" / "make_nextword.py"
 CACHE = Path(__file__).parents[2] / ".benchmarks"
 NEXT_WORD = "next-word"
 #: Ending of the names of data sets whose rows become dense.
-EMBEDDED = "embedded"
+EMBEDDED = "-embedded"
 #: Data sets whose rows have label sets; the others have one label per row.
 LABEL_SETS = {
     *("wordnet-hypernyms", "onet-titles", "bibtex", "makupalat", "delicious", "stackex-cooking"),
@@ -88,13 +88,12 @@ class Task:
 
 def absent(name):
     """Return whether a data set is missing and cannot be made."""
-    kind, _, number = name.rpartition("-")
+    name = name.removesuffix(EMBEDDED)
+    kind = name.rpartition("-")[0]
     if kind == NEXT_WORD:
         return not (CORPUS.is_file() and MAKER.is_file())
     if name == "wordnet-rarest":
         return absent("wordnet-hypernyms")
-    if kind and number == EMBEDDED:
-        return absent(kind)
     return not (kind in MADE or name in {*DEMOS, AMAZON} or (ROOT / name).is_dir())
 
 
@@ -109,8 +108,8 @@ def load(name, rows=None):
         return amazon(rows)
     if name == "wordnet-rarest":
         return rarest(load("wordnet-hypernyms", rows))
-    if number == EMBEDDED:
-        return embedded(load(kind, rows))
+    if name.endswith(EMBEDDED):
+        return embedded(load(name.removesuffix(EMBEDDED), rows))
     return cut(Task(*read(name)), rows)
 
 

@@ -97,7 +97,8 @@ default="squared_hinge"
         deviation 1; "row" gives each row length 1; "log" replaces x by ln(1 + x) (and -x by
         -ln(1 + x)), for counts. "auto" is "standard" if in the rows of ``fit`` or of the first
         ``partial_fit`` more than half of the values are not 0 and not all rows have length 1, as
-        embeddings have; else, and with ``n_bits``, it is "row". ``partial_fit`` updates means and deviations with the stream.
+        embeddings have; else, and with ``n_bits``, it is "row". ``partial_fit`` updates means and
+        deviations with the stream.
     n_bits : int, optional
         Hash features into 2^n_bits columns, from 1 to 31, for streams whose features are
         unknown or too many. Rows of ``partial_fit`` and prediction may then have any number of

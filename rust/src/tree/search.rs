@@ -26,7 +26,7 @@ pub enum Junction<R> {
     Terminal(u32),
 }
 
-/// How the score of a router gives the probabilities of its children.
+/// The rule by which the score of a router gives the probabilities of its children.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Branching {
     /// A row goes right with the probability 1 / (1 + exp(-score)), else left.

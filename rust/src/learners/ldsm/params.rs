@@ -9,8 +9,8 @@ use crate::{choices, params};
 
 /// Number of negatives of each kind by default.
 pub const N_NEGATIVES: u32 = 30;
-/// The same if rows have dense columns: scorers of these have to tell more labels apart, and a
-/// negative takes less time.
+/// The same if rows have dense columns: their scorers confuse more labels, and a negative takes less
+/// time.
 const N_DENSE_NEGATIVES: u32 = 100;
 
 choices! {
