@@ -97,32 +97,36 @@ pub struct DenseWeights {
 impl DenseWeights {
     const KIND: &'static str = "dense";
 
-    /// Packs the weights of each label for `columns`. Lists may be filled up with zeros, and an empty
-    /// one stands for zeros.
-    pub fn new(columns: &DenseColumns, labels: &[&[f32]]) -> Self {
+    /// Creates weights of 0 for `columns`.
+    pub fn new(columns: &DenseColumns, n_labels: usize) -> Self {
         if columns.is_empty() {
             return Self::default();
         }
-        let panel = columns.n_quads() * QUAD * LANES;
-        let mut values = vec![0i8; labels.len().div_ceil(LANES) * panel];
-        let (mut scales, mut sums) = (Vec::new(), Vec::new());
-        for (label, weights) in labels.iter().enumerate() {
-            let (scale, rounded) = round(weights);
-            let start = label / LANES * panel + label % LANES * QUAD;
-            let mut sum = 0;
-            for (column, value) in rounded.enumerate().take(columns.len()) {
-                values[start + column / QUAD * LANES * QUAD + column % QUAD] = value;
-                sum += i32::from(value);
-            }
-            scales.push(scale);
-            sums.push(sum);
-        }
+        let n_lanes = n_labels.next_multiple_of(LANES);
         Self {
+            values: vec![0; n_lanes * columns.n_quads() * QUAD].into(),
+            scales: vec![0.0; n_labels].into(),
+            sums: vec![0; n_labels].into(),
             columns: columns.clone(),
-            values: values.into(),
-            scales: scales.into(),
-            sums: sums.into(),
         }
+    }
+
+    /// Rounds and stores the weights of a label, which may be filled up with zeros.
+    pub fn set(&mut self, label: usize, weights: &[f32]) {
+        if self.is_empty() {
+            return;
+        }
+        let (scale, rounded) = round(weights);
+        let panel = self.columns.n_quads() * QUAD * LANES;
+        let start = label / LANES * panel + label % LANES * QUAD;
+        let values = self.values.to_mut();
+        let mut sum = 0;
+        for (column, value) in rounded.enumerate().take(self.columns.len()) {
+            values[start + column / QUAD * LANES * QUAD + column % QUAD] = value;
+            sum += i32::from(value);
+        }
+        self.scales.to_mut()[label] = scale;
+        self.sums.to_mut()[label] = sum;
     }
 
     pub fn is_empty(&self) -> bool {

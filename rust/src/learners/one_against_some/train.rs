@@ -101,8 +101,8 @@ struct Round {
     is_last: bool,
 }
 
-/// Trains the scorers of `examples`, whose dense columns are known, from `candidates`. `is_parallel` is as in
-/// [`map_with_worker`]; the number of threads does not change the model.
+/// Trains the scorers of `examples`, whose dense columns are known, from `candidates`. `is_parallel`
+/// is as in [`map_with_worker`]; the number of threads does not change the model.
 pub fn train(
     examples: &Examples,
     dense_columns: &DenseColumns,
@@ -354,8 +354,11 @@ impl<'a> Trainer<'a> {
             }
             Some(scorer)
         };
-        let scorers: Vec<Option<Scorer>> = solved.iter().map(unscaled).collect();
-        LabelWeights::new(&scorers, self.dense_columns, self.examples)
+        LabelWeights::new(
+            solved.iter().map(unscaled),
+            self.dense_columns,
+            self.examples,
+        )
     }
 
     /// Returns the rows to fit join and calibration on.

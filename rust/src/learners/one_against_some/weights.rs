@@ -42,7 +42,7 @@ pub struct LabelWeights {
 impl LabelWeights {
     /// Stores the scorer of each label, trained on `examples`; labels without examples have none.
     pub fn new(
-        scorers: &[Option<Scorer>],
+        scorers: impl ExactSizeIterator<Item = Option<Scorer>>,
         dense_columns: &DenseColumns,
         examples: &Examples,
     ) -> Result<Self> {
@@ -50,13 +50,14 @@ impl LabelWeights {
             bias: f32::NEG_INFINITY,
             ..Scorer::default()
         };
-        let scorers = || {
-            scorers
-                .iter()
-                .map(|scorer| scorer.as_ref().unwrap_or(&none))
+        let mut dense = DenseWeights::new(dense_columns, scorers.len());
+        let pack = |(label, scorer): (usize, Option<Scorer>)| {
+            let scorer = scorer.as_ref().unwrap_or(&none);
+            dense.set(label, &scorer.dense);
+            (packed(scorer), scorer.bias)
         };
-        let packed: Vec<PackedList> = scorers().map(packed).collect();
-        let dense: Vec<&[f32]> = scorers().map(|scorer| &scorer.dense[..]).collect();
+        let scorers = scorers.enumerate().map(pack);
+        let (packed, biases): (Vec<PackedList>, Vec<f32>) = scorers.unzip();
         let n_features = examples.width - 1;
         let lists = PackedLists::new(&packed, 1, n_features)?;
         let index_threshold = if dense_columns.is_empty() {
@@ -67,8 +68,8 @@ impl LabelWeights {
         Ok(Self {
             index_threshold,
             lists,
-            dense: DenseWeights::new(dense_columns, &dense),
-            biases: scorers().map(|scorer| scorer.bias).collect(),
+            dense,
+            biases: biases.into(),
             n_features,
             index: OnceLock::new(),
         })

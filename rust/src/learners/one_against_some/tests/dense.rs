@@ -60,7 +60,7 @@ fn both_weights(n_labels: u32, examples: &Examples) -> [LabelWeights; 2] {
     [&dense, &*SPARSE].map(|columns| {
         let own = |label: u32| (label % 4 != 1).then(|| scorer(label, columns));
         let scorers: Vec<Option<Scorer>> = (0..n_labels).map(own).collect();
-        LabelWeights::new(&scorers, columns, examples).unwrap()
+        LabelWeights::new(scorers.into_iter(), columns, examples).unwrap()
     })
 }
 

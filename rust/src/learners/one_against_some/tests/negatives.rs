@@ -73,7 +73,7 @@ proptest! {
     fn mined_labels_have_the_largest_margins(data in data(30), seeds in prop::collection::vec(0u32..1000, N_CLASSES), n in 0usize..6, known in prop::collection::btree_set(0u32..9, 0..4)) {
         let examples = data.examples();
         let scorers = scorers(&seeds);
-        let weights = LabelWeights::new(&scorers, &SPARSE, &examples).unwrap();
+        let weights = LabelWeights::new(scorers.iter().cloned(), &SPARSE, &examples).unwrap();
         let mut margins = RowMargins::default();
         for row in 0..examples.len() as u32 {
             margins.read_block(&weights, std::iter::once(examples.row(row)));

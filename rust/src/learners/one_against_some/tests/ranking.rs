@@ -24,7 +24,7 @@ fn scorers(n_labels: u32, width: u32, every: u32, seed: u32) -> Vec<Option<Score
 }
 
 fn weights(scorers: &[Option<Scorer>], examples: &Examples) -> LabelWeights {
-    LabelWeights::new(scorers, &SPARSE, examples).unwrap()
+    LabelWeights::new(scorers.iter().cloned(), &SPARSE, examples).unwrap()
 }
 
 /// Returns the labels that the index finds, with their margins or the part of the largest weights.
