@@ -117,14 +117,15 @@ impl NodeData {
         constant.map(|feature| feature as usize)
     }
 
-    /// Sends the examples, which are `ids` of the training set, to children by the `weights` of each
-    /// local feature, as a prediction does. Calls `visit` with the place of each example and its
+    /// Sends the examples, which are `ids` of the training set of `width` columns, to children by the
+    /// `weights` of each local feature, as a prediction does. Calls `visit` with the place of each example and its
     /// margins.
     fn partition<const M: usize>(
         &self,
         ids: &[u32],
         weights: &[[f32; M]],
         bias: [f32; M],
+        width: usize,
         mut visit: impl FnMut(u32, &[f32; M]),
     ) -> Vec<NodeExamples> {
         let examples = &self.examples;
@@ -132,7 +133,9 @@ impl NodeData {
         let mut counts = vec![[0.0f64; M]; self.labels.len()];
         for (i, &id) in (0..).zip(ids) {
             let row = examples.row(i);
-            let margins = if is_full(row.0) {
+            // A row that has all local features need not have all columns.
+            let has_all_columns = row.0.len() == width && is_full(row.0);
+            let margins = if has_all_columns {
                 full_margins::<M>(row.1, bias, weights)
             } else {
                 margins(row, bias, |feature| weights[feature as usize])
@@ -209,16 +212,17 @@ impl TrainingContext<'_> {
         let mut split = self.pack(data, &mut weights);
         split.curve = curve;
         let bias = std::array::from_fn(|j| split.biases[j]);
+        let width = self.examples.width;
         split.children = if self.params.keep_statistics {
             let mut sums = NodeStatsSums::<M, P>::new(lambdas, data.labels.len());
-            let children = data.partition(ids, &weights, bias, |i, margins| {
+            let children = data.partition(ids, &weights, bias, width, |i, margins| {
                 let weight = data.examples.weight(i);
                 sums.add(data.examples.labels(i), weight.into(), margins);
             });
             split.stats = sums.stats();
             children
         } else {
-            data.partition(ids, &weights, bias, |_, _| {})
+            data.partition(ids, &weights, bias, width, |_, _| {})
         };
         Ok(split)
     }
