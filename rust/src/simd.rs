@@ -161,28 +161,34 @@ dispatched! {
     }
 }
 
+/// Returns the dot product of numbers, converted by `float`, and floats.
+#[inline(always)]
+fn dot_of<T: Copy>(a: &[T], b: &[f32], float: impl Fn(T) -> f32) -> f32 {
+    // Four independent sums, because a single one would wait for each addition.
+    let mut sums = [[0.0f32; LANES]; 4];
+    let (a, a_rest) = a.as_chunks::<{ 4 * LANES }>();
+    let (b, b_rest) = b.as_chunks::<{ 4 * LANES }>();
+    for (a, b) in a.iter().zip(b) {
+        for (part, sum) in sums.iter_mut().enumerate() {
+            for lane in 0..LANES {
+                sum[lane] += float(a[part * LANES + lane]) * b[part * LANES + lane];
+            }
+        }
+    }
+    let (a, _) = a_rest.as_chunks::<LANES>();
+    let (b, _) = b_rest.as_chunks::<LANES>();
+    for ((a, b), sum) in a.iter().zip(b).zip(&mut sums) {
+        for lane in 0..LANES {
+            sum[lane] += float(a[lane]) * b[lane];
+        }
+    }
+    fold(fold_sums(sums))
+}
+
 dispatched! {
     /// Returns the dot product of two slices of equal length, a multiple of [`LANES`].
     pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
-        // Four independent sums, because a single one would wait for each addition.
-        let mut sums = [[0.0f32; LANES]; 4];
-        let (a, a_rest) = a.as_chunks::<{ 4 * LANES }>();
-        let (b, b_rest) = b.as_chunks::<{ 4 * LANES }>();
-        for (a, b) in a.iter().zip(b) {
-            for (part, sum) in sums.iter_mut().enumerate() {
-                for lane in 0..LANES {
-                    sum[lane] += a[part * LANES + lane] * b[part * LANES + lane];
-                }
-            }
-        }
-        let (a, _) = a_rest.as_chunks::<LANES>();
-        let (b, _) = b_rest.as_chunks::<LANES>();
-        for ((a, b), sum) in a.iter().zip(b).zip(&mut sums) {
-            for lane in 0..LANES {
-                sum[lane] += a[lane] * b[lane];
-            }
-        }
-        fold(fold_sums(sums))
+        dot_of(a, b, |x| x)
     }
 }
 
@@ -198,25 +204,7 @@ dispatched! {
 dispatched! {
     /// Returns the dot product of bytes and weights; both are as long as a multiple of [`LANES`].
     pub(crate) fn dot_bytes(bytes: &[i8], weights: &[f32]) -> f32 {
-        // Four independent sums, as in [`dot`].
-        let mut sums = [[0.0f32; LANES]; 4];
-        let (bytes, _) = bytes.as_chunks::<LANES>();
-        let (weights, _) = weights.as_chunks::<LANES>();
-        let (bytes, last_bytes) = bytes.as_chunks::<4>();
-        let (weights, last_weights) = weights.as_chunks::<4>();
-        for (bytes, weights) in bytes.iter().zip(weights) {
-            for (part, sum) in sums.iter_mut().enumerate() {
-                for lane in 0..LANES {
-                    sum[lane] += f32::from(bytes[part][lane]) * weights[part][lane];
-                }
-            }
-        }
-        for ((bytes, weights), sum) in last_bytes.iter().zip(last_weights).zip(&mut sums) {
-            for lane in 0..LANES {
-                sum[lane] += f32::from(bytes[lane]) * weights[lane];
-            }
-        }
-        fold(fold_sums(sums))
+        dot_of(bytes, weights, f32::from)
     }
 }
 
