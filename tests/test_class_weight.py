@@ -1,4 +1,4 @@
-"""``class_weight`` multiplies ``sample_weight`` in all learners of one label per row."""
+"""``class_weight`` multiplies ``sample_weight`` in all learners, for labels and label sets."""
 
 import copy
 import pickle
@@ -15,7 +15,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from xmtree.cli import main
 from xmtree.datasets import save_xmc
 
-SINGLE = [name for name in estimators.ALL if name not in estimators.LDSM]
+NAMES = list(estimators.ALL)
 SHARES = np.array([0.6, 0.2, 0.1, 0.05, 0.03, 0.02])
 WEIGHTS = {0: 1, 1: 2.5, 3: 7, 4: 0.5}
 CENTRES = np.random.default_rng(1).normal(size=(len(SHARES), 8)) * 0.9
@@ -39,7 +39,7 @@ def row_weights(weights, labels):
 TOO_SMALL = ("lomtree-swapping", "gamble-paper", "samme-real")
 
 
-@pytest.mark.parametrize("name", [name for name in SINGLE if name not in TOO_SMALL])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in TOO_SMALL])
 @pytest.mark.parametrize("weights", ["balanced", dict(enumerate(1 / SHARES))], ids=["word", "dict"])
 def test_the_balanced_error_falls(name, weights):
     rows, labels = imbalanced(3000, 5)
@@ -51,7 +51,7 @@ def test_the_balanced_error_falls(name, weights):
     assert error(class_weight=weights) < error() - 0.01
 
 
-@pytest.mark.parametrize("name", SINGLE)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("more", [None, np.random.default_rng(2).integers(0, 4, len(y))])
 def test_class_weight_multiplies_row_weights(name, more):
     own = np.ones(len(y)) if more is None else more
@@ -82,7 +82,7 @@ def test_classes_of_weight_0_do_not_count():
     np.testing.assert_array_equal(weighted[1], some.fit(X[keep], y[keep]).predict_topk(X, 1)[1])
 
 
-@pytest.mark.parametrize("name", [name for name in estimators.ONLINE if name in SINGLE])
+@pytest.mark.parametrize("name", estimators.ONLINE)
 def test_a_stream(name, tmp_path):
     def stream(model, weights=None):
         for part in np.array_split(np.arange(len(y)), 3):
@@ -173,12 +173,81 @@ def test_unknown_labels_are_allowed_if_each_class_has_a_weight():
     assert xmtree.OAAClassifier(class_weight={}).fit(X, y).classes_.tolist() == list(range(6))
 
 
-@pytest.mark.parametrize("weights", ["balanced", {0: 2.0}])
-@pytest.mark.parametrize("convert", [sp.csr_matrix, np.asarray, lambda sets: [[0], [1, 2]] * 20])
-def test_label_sets_are_refused(weights, convert):
-    labels = convert(np.tile([[1, 0, 0], [0, 1, 1]], (20, 1)))
-    with pytest.raises(ValueError, match="class_weight is not defined for label sets"):
-        xmtree.OAAClassifier(class_weight=weights).fit(X[:40], labels)
+SETS = np.zeros((len(y), 6), int)
+SETS[np.arange(len(y)), y] = 1
+SETS[::3, 2] = 1
+SETS[::5] = 0
+FORMS = {
+    "dense": SETS,
+    "sparse": sp.csr_matrix(SETS),
+    "lists": [np.flatnonzero(row).tolist() for row in SETS],
+}
+
+
+@pytest.mark.parametrize("name", estimators.MULTILABEL)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("weights", ["balanced", WEIGHTS], ids=["balanced", "dict"])
+@pytest.mark.parametrize("more", [None, np.random.default_rng(2).integers(0, 4, len(y))])
+def test_a_label_set_has_the_mean_weight_of_its_labels(name, form, weights, more):
+    own = np.ones(len(y)) if more is None else more
+    of_label = np.array([WEIGHTS.get(label, 1.0) for label in range(6)])
+    if weights == "balanced":
+        counts = own @ SETS
+        of_label = counts.sum() / 6 / counts
+    of_row = np.array([of_label[row > 0].mean() if row.any() else 1.0 for row in SETS])
+    expected = estimators.ALL[name]().fit(X, FORMS[form], own * of_row)
+    found = estimators.ALL[name](class_weight=weights).fit(X, FORMS[form], more)
+    estimators.same_predictions(found, expected, X)
+    if isinstance(weights, dict):  # balanced, a second model for the calibration has its own
+        assert found.score(X, expected.predict(X)) == 1
+
+
+def test_rare_labels_are_found_more_often_in_label_sets():
+    rows, labels = imbalanced(3000, 5)
+    found = []
+    for weights in (None, "balanced"):
+        model = xmtree.LdSMClassifier(class_weight=weights, max_nodes=60, random_state=0)
+        sets = model.fit(X, np.eye(6, dtype=int)[y]).predict(rows)
+        found.append(sets[labels >= 4][:, 4:].sum())
+    assert found[1] > 1.3 * found[0]
+
+
+TEXTS = [f"word{label} word{label + 1} other{row % 7}" for row, label in enumerate(y)]
+
+
+@pytest.mark.parametrize("labels", [y, SETS], ids=["labels", "sets"])
+def test_texts(labels, tmp_path):
+    learner = xmtree.OAAClassifier(class_weight=WEIGHTS)
+    expected = xmtree.TextClassifier(learner, random_state=0).fit(TEXTS, labels)
+    found = xmtree.TextClassifier(xmtree.OAAClassifier(), class_weight=WEIGHTS, random_state=0).fit(
+        TEXTS, labels
+    )
+    estimators.same_predictions(found, expected, TEXTS)
+    # The learner's own comes first.
+    both = xmtree.TextClassifier(learner, class_weight="balanced", random_state=0)
+    estimators.same_predictions(both.fit(TEXTS, labels), expected, TEXTS)
+    plain = xmtree.TextClassifier(xmtree.OAAClassifier(), random_state=0).fit(TEXTS, labels)
+    assert not np.array_equal(plain.predict_topk(TEXTS)[1], expected.predict_topk(TEXTS)[1])
+    found.save(tmp_path / "model")
+    again = xmtree.load(tmp_path / "model")
+    assert again.class_weight == WEIGHTS
+    estimators.same_predictions(again, found, TEXTS)
+    for wrong, message in [("uneven", "class_weight"), ({0: -1}, "finite and not negative")]:
+        with pytest.raises(ValueError, match=message):
+            xmtree.TextClassifier(class_weight=wrong).fit(TEXTS, labels)
+    automatic = xmtree.TextClassifier(class_weight="balanced").fit(TEXTS, labels)
+    assert automatic.learner_.class_weight == "balanced"
+
+
+def test_a_stream_of_texts():
+    model = xmtree.TextClassifier(n_bits=12, class_weight=WEIGHTS, random_state=0)
+    model.partial_fit(TEXTS, y, classes=np.unique(y)).partial_fit(TEXTS, y)
+    learner = xmtree.OAAClassifier(class_weight=WEIGHTS, random_state=0)
+    expected = xmtree.TextClassifier(learner, n_bits=12)
+    expected.partial_fit(TEXTS, y, classes=np.unique(y)).partial_fit(TEXTS, y)
+    estimators.same_predictions(model, expected, TEXTS)
+    with pytest.raises(ValueError, match="class_weight must not change during training"):
+        model.set_params(class_weight={0: 5.0}).partial_fit(TEXTS, y)
 
 
 def test_different_numbers_of_rows_and_weights():

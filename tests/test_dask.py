@@ -129,10 +129,12 @@ WEIGHTS = np.linspace(0.5, 2, X.shape[0])
 
 @pytest.mark.parametrize(
     "case",
-    ["local", "blocks", "futures", "dense", "labels", "weights", "lists"],
+    ["local", "blocks", "futures", "dense", "labels", "weights", "classes", "lists"],
 )
 def test_the_model_is_bit_identical(client, tmp_path, case):
     params = FEW if case in ("local", "weights") else QUICK
+    if case == "classes":
+        params = params | {"class_weight": "balanced"}
     weights = WEIGHTS if case == "weights" else None
     rows, labels = X, Y
     if case in ("dense", "labels"):
@@ -457,10 +459,11 @@ def test_one_against_all_by_blocks_of_classes_is_bit_identical(client, tmp_path,
     )
 
 
-@pytest.mark.parametrize("case", ["sets", "dense", "balanced", "few rows"])
+@pytest.mark.parametrize("case", ["sets", "macro", "dense", "balanced", "few rows"])
 def test_one_against_all_of_data_on_the_cluster(client, tmp_path, case):
     options = {"random_state": 0, "class_weight": "balanced" if case == "balanced" else None}
-    rows, labels, cuts = X, Y if case == "sets" else ONE_LABEL, CUTS
+    options["threshold"] = "macro" if case == "macro" else None
+    rows, labels, cuts = X, Y if case in ("sets", "macro") else ONE_LABEL, CUTS
     if case == "few rows":
         rows, labels, cuts = X[:40], ONE_LABEL[:40], [slice(0, 25), slice(25, None)]
     data = parts(rows, cuts), parts(labels, cuts)
@@ -475,6 +478,10 @@ def test_one_against_all_of_data_on_the_cluster(client, tmp_path, case):
 def test_options_that_couple_classes_are_refused(client):
     with pytest.raises(ValueError, match=r"loss must be a loss of each class .*got .softmax"):
         DaskOAAClassifier(loss="softmax", client=client).fit(X, ONE_LABEL)
+    with pytest.raises(ValueError, match=r"needs calibrate=True"):
+        DaskOAAClassifier(threshold="row", calibrate=False, client=client).fit(X, Y)
+    with pytest.raises(ValueError, match=r'threshold="row" is not fitted on a cluster'):
+        DaskLdSMClassifier(threshold="row", client=client).fit(X, Y)
     with pytest.raises(ValueError, match=r"early_stopping must be False, because it compares"):
         DaskOAAClassifier(early_stopping=True, calibrate=False, client=client).fit(X, ONE_LABEL)
 

@@ -53,7 +53,7 @@ class Learner(FittedClassifier):
     _parameter_constraints: ClassVar[dict[str, Any]]
     random_state: Any
     verbose: int
-    #: Constructor argument of all learners except LdSM.
+    #: Constructor argument of all learners of this package.
     class_weight: Any = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

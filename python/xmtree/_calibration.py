@@ -1,6 +1,6 @@
 """Calibration: maps from scores to probabilities, fitted on rows that the model has not learned."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmtree import _core
+from xmtree._thresholds import RankedRows, Thresholds, best_single
 
 #: Scale of a learner's scores, for the core: "logit" if score differences are logits, "share" if
 #: differences of their logarithms are, "probability" if a score is its label's own probability.
@@ -30,8 +31,6 @@ LAST_PASSES = 2
 SMALL_SHARE = 0.025
 #: Smallest number of rows to calibrate on.
 LEAST_ROWS = 32
-#: Number of best labels per row that calibrate label sets; the others score far below.
-N_BEST = 100
 #: Largest number of rows times passes of the second model.
 MOST_LEARNED = 20_000
 #: Least share of the passes that the second model makes.
@@ -60,6 +59,8 @@ class Calibration:
     n_examples: int = 0
     rest: float | None = None
     top_slope: float = 1.0
+    #: Thresholds of the parameter ``threshold``, if it names an average.
+    thresholds: Thresholds | None = None
 
     @property
     def shares(self) -> tuple[float, float, float, float] | None:
@@ -68,10 +69,20 @@ class Calibration:
             return None
         return self.slope, self.rest, self.top_slope, self.intercept
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the calibration in JSON types."""
+        state = asdict(replace(self, thresholds=None))
+        # Older versions know no thresholds.
+        del state["thresholds"]
+        return state if self.thresholds is None else state | {"sets": self.thresholds.to_json()}
+
     @classmethod
     def from_json(cls, state: dict[str, Any]) -> "Calibration":
-        """Return the calibration that ``asdict`` stored; invalid numbers raise a ValueError."""
-        calibration = cls(**state)
+        """Return the calibration that ``to_json`` stored; invalid numbers raise a ValueError."""
+        state = dict(state)
+        sets = state.pop("sets", None)
+        thresholds = None if sets is None else Thresholds.from_json(sets)
+        calibration = cls(**state, thresholds=thresholds)
         rest = 0.0 if calibration.rest is None else calibration.rest
         numbers = (calibration.slope, calibration.intercept, rest, calibration.top_slope)
         if not (
@@ -104,41 +115,19 @@ def fit_labels(
     return Calibration(slope, intercept, rest=rest, top_slope=top_slope)
 
 
-def fit_label_sets(
-    scores: NDArray[np.float32],
-    hits: NDArray[np.bool_],
-    n_true: NDArray[np.int64],
-    weights: NDArray[np.float64],
-) -> Calibration:
-    """Fit label sets by Platt scaling, with the threshold of the highest F1.
+def fit_label_sets(rows: RankedRows) -> Calibration:
+    """Fit label sets by Platt scaling, with the threshold of the highest F1 of a row.
 
-    ``scores`` of the best labels and ``hits``, whether the row has the label, have shape (n, k);
-    scores decrease within each row. ``n_true`` is the number of true labels of each row. F1 is
-    the mean over rows of 2 * hits / (predicted + true labels), 1 for a row without either. If all
-    rows have labels, the best label is always predicted.
+    If all rows have labels, the best label is always predicted.
     """
-    known = scores > -np.inf
-    if len(np.unique(hits[known])) < 2:
+    scores, known = rows.scores, rows.scores > -np.inf
+    if len(np.unique(rows.hits[known])) < 2:
         return Calibration()
-    pair_weights = np.broadcast_to(weights[:, np.newaxis], scores.shape)[known]
-    slope, intercept = _core.fit_line(scores[known], hits[known], pair_weights)
+    weights = np.broadcast_to(rows.weights[:, np.newaxis], scores.shape)[known]
+    slope, intercept = _core.fit_line(scores[known], rows.hits[known], weights)
     probabilities = _core.label_probabilities(scores, slope, intercept)
-    n_least = int(n_true[weights > 0].min() > 0)
-    if n_least:
-        probabilities[known[:, 0], 0] = 1
-    grid = np.arange(1, 100) / 100
-    f1 = [float(np.average(_f1(probabilities > t, hits, n_true), weights=weights)) for t in grid]
-    return Calibration(slope, intercept, float(grid[int(np.argmax(f1))]), n_least)
-
-
-def _f1(
-    is_taken: NDArray[np.bool_], hits: NDArray[np.bool_], n_true: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    n_taken = is_taken.sum(axis=1)
-    both = n_taken + n_true
-    found: NDArray[np.float64] = np.ones(len(n_true))
-    np.divide(2.0 * (is_taken & hits).sum(axis=1), both, out=found, where=both > 0)
-    return found
+    threshold = best_single("row", rows, probabilities)
+    return Calibration(slope, intercept, threshold, rows.n_least)
 
 
 def without_unseen_columns(

@@ -9,7 +9,7 @@ from sklearn.utils import check_consistent_length
 
 from xmtree import _validation
 from xmtree._labels import Target
-from xmtree._labels.forms import as_label_lists, label_array, positions, shown
+from xmtree._labels.forms import as_label_lists, entry_rows, label_array, positions, shown
 from xmtree._sklearn import StrOptions
 
 #: Constraint of the parameter.
@@ -19,27 +19,38 @@ CONSTRAINT: list[Any] = [StrOptions({"balanced"}), dict, None]
 def times(
     class_weight: Any, sample_weight: NDArray[np.float64] | None, target: Target
 ) -> NDArray[np.float64] | None:
-    """Return ``sample_weight`` times the weight of each row's class; None if all are 1."""
+    """Return ``sample_weight`` times the weight of each row's class; None if all are 1.
+
+    A label set has the mean weight of its labels, and 1 without labels.
+    """
     if class_weight is None:
         return sample_weight
-    if target.multilabel:
-        raise ValueError(
-            "class_weight is not defined for label sets, whose weight does not follow from the "
-            "weights of their labels; pass sample_weight"
-        )
     if sample_weight is not None:
         check_consistent_length(target.codes, sample_weight)
     if isinstance(class_weight, dict):
         weights = _named(class_weight, target.classes, target.is_open)
     else:
         weights = _balanced(target, sample_weight)
-    factors: NDArray[np.float64] = weights[target.codes]
+    factors: NDArray[np.float64]
+    if target.multilabel:
+        sets = target.codes.tocsr()
+        counts = np.diff(sets.indptr)
+        factors = np.ones(len(counts))
+        np.divide(sets.astype(np.float64) @ weights, counts, out=factors, where=counts > 0)
+    else:
+        factors = weights[target.codes]
     return factors if sample_weight is None else factors * sample_weight
 
 
 def _balanced(target: Target, sample_weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
     """Return class weights that give all classes of the target the same total weight."""
-    totals = np.bincount(target.codes, sample_weight, len(target.classes)).astype(np.float64)
+    codes, counted = target.codes, sample_weight
+    if target.multilabel:
+        # A row counts once for each of its labels.
+        codes = target.codes.tocsr().indices
+        if counted is not None:
+            counted = counted[entry_rows(target.codes.tocsr())]
+    totals = np.bincount(codes, counted, len(target.classes)).astype(np.float64)
     share = totals.sum() / max(np.count_nonzero(totals), 1)
     weights: NDArray[np.float64] = np.zeros(len(totals))
     np.divide(share, totals, out=weights, where=totals > 0)

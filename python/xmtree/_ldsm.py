@@ -4,28 +4,36 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from xmtree import _core, _validation
+from xmtree import _class_weight, _core, _validation
 from xmtree._base import Learner
-from xmtree._calibration import Calibration, Scale
-from xmtree._labels import encode
+from xmtree._calibration import LEAST_ROWS, Calibration, Scale
+from xmtree._labels import Target, encode
+from xmtree._online import row_weights
+from xmtree._set_prediction import CONSTRAINT, ThresholdMixin, checked
 from xmtree._sharing import Change, learning
 from xmtree._sklearn import Interval, validate_params
+from xmtree._thresholds import Average, RankedRows, Thresholds, fit, unfitted
 from xmtree._trees import TreeMixin
-from xmtree._typing import Classes, LabelsLike, MatrixLike, Seed, Weights
+from xmtree._typing import Classes, LabelsLike, MatrixLike, Seed, SupportsArray, Weights
+
+#: Number of the rows of ``fit`` on which thresholds are fitted: a fifth of few, a tenth of many.
+_FEW_HELD_OUT = 2_000
+_MOST_HELD_OUT = 20_000
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class LdSMClassifier(TreeMixin, Learner):
+class LdSMClassifier(ThresholdMixin, TreeMixin, Learner):
     """LdSM: an ensemble of M-ary trees for label sets, with linear scorers.
 
     Each node of a tree has a linear regressor per child. It sends an example to every child whose
@@ -53,14 +61,19 @@ class LdSMClassifier(TreeMixin, Learner):
         them. Time and memory are proportional to rows times negatives, whatever the number of
         labels. Scorers also find labels that the trees miss. "none": labels are ranked by the
         trees' score alone, as in the paper.
-    threshold : float, optional
-        If given, :meth:`predict` returns the labels with a score above it. With scorers, scores
-        are probabilities.
+    threshold : float, array of shape (n_classes,), {"row", "micro", "macro"} or None
+        For label sets, :meth:`predict` returns the labels with a score above it; an array has a
+        threshold for each of ``classes_``. With scorers, scores are probabilities. A word names an
+        average of F1, as for :class:`OAAClassifier`: ``fit`` finds the thresholds on a tenth of the
+        rows (a fifth of fewer than 10,000, at most 20,000) by a second model that it trains on the
+        others, which takes about as long again. With ``warm_start``, those of the first
+        :meth:`fit` are kept.
     n_labels : int, optional
         If given, and ``threshold`` is not, :meth:`predict` returns this number of best labels.
         If neither is given, it returns the labels with a probability above 1/2: the score with
         scorers, the share of the leaves' examples without. The best label is always returned, as
         rows without labels do not take part in training.
+    class_weight : dict or "balanced", optional, as for :class:`OAAClassifier`
     warm_start : bool, default=False
         If True, :meth:`fit` keeps the existing trees and adds trees up to ``n_estimators``.
         Scorers and centroids are not trained again, and ``classes`` remain those of the first
@@ -145,7 +158,7 @@ class LdSMClassifier(TreeMixin, Learner):
 
     Attributes
     ----------
-    classes_, n_features_in_, feature_names_in_ : as for :class:`OAAClassifier`
+    classes_, n_features_in_, feature_names_in_, threshold_ : as for :class:`OAAClassifier`
     trees_ : list of Bunch
         Read-only arrays of each tree, one entry per node, parents before children:
 
@@ -213,7 +226,8 @@ class LdSMClassifier(TreeMixin, Learner):
     _most_scored = 1000
     _python_constraints: ClassVar[dict[str, Any]] = {
         **Learner._python_constraints,
-        "threshold": [None, Interval(Real, None, None, closed="neither")],
+        "class_weight": _class_weight.CONSTRAINT,
+        "threshold": [*CONSTRAINT, Interval(Real, None, None, closed="neither")],
         "n_labels": [None, Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
         "warm_start": ["boolean"],
     }
@@ -249,8 +263,9 @@ class LdSMClassifier(TreeMixin, Learner):
 
     n_estimators: int = 10
     scorers: str = "one_against_some"
-    threshold: float | None = None
+    threshold: float | SupportsArray | Sequence[float] | Average | None = None
     n_labels: int | None = None
+    class_weight: dict[Any, float] | Literal["balanced"] | None = None
     warm_start: bool = False
     random_state: Seed = None
     n_jobs: int | None = None
@@ -288,6 +303,57 @@ class LdSMClassifier(TreeMixin, Learner):
                 super().fit(X, y, sample_weight, classes)
             self._warn_collapsed(first, stacklevel=3)
         return self
+
+    def _fit(self, X: Any, target: Target, sample_weight: Any, change: Change[Any]) -> None:
+        model = self._new_model(target)
+        self._thresholds = None
+        if target.multilabel and isinstance(self.threshold, str):
+            weights = row_weights(sample_weight, X)
+            self._fit_thresholds(self.threshold, model.params, X, target, weights)
+        elif target.multilabel and self.threshold is not None:
+            checked(self.threshold, len(target.classes))
+        self._learn(model.fit, model, X, target, sample_weight, change)
+
+    def _fit_thresholds(
+        self,
+        average: str,
+        params: dict[str, Any],
+        X: Any,
+        target: Target,
+        weights: NDArray[np.float64],
+    ) -> None:
+        """Fit thresholds on rows that a second model has not learned."""
+        self._thresholds = unfitted(average, len(target.classes))
+        # Rows without labels do not take part in training.
+        present = np.flatnonzero((weights > 0) & (np.diff(target.codes.tocsr().indptr) > 0))
+        n_held_out = max(len(present) // 10, min(len(present) // 5, _FEW_HELD_OUT))
+        n_held_out = min(n_held_out, _MOST_HELD_OUT)
+        if n_held_out < LEAST_ROWS:
+            return
+        rows = np.random.default_rng(params["seed"]).permutation(present)[:n_held_out]
+        learned = weights.copy()
+        learned[rows] = 0
+        self._model = self._empty(params, target)
+        self._train(self._model.fit, X, target, learned)
+        weighted = _class_weight.times(self.class_weight, weights, target)
+        weights = (weights if weighted is None else weighted)[rows]
+        ranked = RankedRows.of(self, X[rows], target.codes.tocsr()[rows], weights)
+        probabilities = self._to_probabilities(ranked.scores)
+        self._thresholds = fit(average, ranked, probabilities)
+        # Free its memory before all rows are learned.
+        del self._model
+
+    def _default_bounds(self) -> tuple[float, int]:
+        return 0.5, 1
+
+    def _more_state(self) -> dict[str, Any]:
+        found = self._thresholds
+        return {} if found is None else {"thresholds": found.to_json()}
+
+    def _set_more_state(self, state: dict[str, Any]) -> None:
+        if "thresholds" in state:
+            self._thresholds = Thresholds.from_json(state["thresholds"])
+            self._check_thresholds()
 
     def _warn_collapsed(self, first: int, stacklevel: int) -> None:
         """Warn if trees from ``first`` on have collapsed."""
@@ -375,6 +441,8 @@ class LdSMClassifier(TreeMixin, Learner):
         return int(self._model.summary()["n_trees"])
 
     def _label_sets(self, X: Any) -> Any:
+        if self.threshold is not None and not isinstance(self.threshold, Real):
+            return self._likely_sets(X, *self._bounds())
         threshold = None
         if self.threshold is not None or self.n_labels is not None:
             validate_params(self, "threshold", "n_labels")

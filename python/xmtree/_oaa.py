@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -11,15 +12,18 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmtree import _core, _validation
-from xmtree._calibration import Calibration
+from xmtree._calibration import Calibration, fit_label_sets
+from xmtree._labels import Target
 from xmtree._online import OnlineLearner
 from xmtree._prediction import DecisionMixin, in_parts
+from xmtree._set_prediction import CONSTRAINT, ThresholdMixin, checked
 from xmtree._sklearn import Interval, validate_params
-from xmtree._typing import Seed
+from xmtree._thresholds import Average, RankedRows, Thresholds, fit, unfitted
+from xmtree._typing import Seed, SupportsArray
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class OAAClassifier(DecisionMixin, OnlineLearner):
+class OAAClassifier(ThresholdMixin, DecisionMixin, OnlineLearner):
     """One-against-all: one linear regressor per class, the baseline of the trees.
 
     Each class has a regressor that is trained towards +1 on examples of the class and towards -1
@@ -52,11 +56,14 @@ default="squared_hinge"
         a tile of 64 classes per thread. The kept weights and ``progressive_loss_`` are
         the same as without blocks. Not with the loss "softmax", early stopping or
         ``partial_fit``. By default all weights are kept.
-    threshold : float, optional
+    threshold : float, array of shape (n_classes,), {"row", "micro", "macro"} or None
         For label sets, :meth:`predict` returns the labels with a probability above this, from 0
-        to below 1. None: the threshold of the highest F1, averaged over the calibration rows;
-        the best label is always returned if all these rows have labels. Without
-        calibration, and with the loss "softmax", it is 1/2.
+        to below 1; an array has a threshold for each of ``classes_``. A word names an average of
+        F1, and ``fit`` finds the threshold of the highest one on the calibration rows: "row" over
+        rows, "micro" of the counts of all labels, "macro" over labels, with a threshold for each.
+        The best label is then always returned if all these rows have labels. None is "row".
+        With fewer than 96 rows it is 1/2. Words need ``calibrate`` and another loss than
+        "softmax"; None is 1/2 without these.
     n_labels : int, optional
         For label sets without ``threshold``, :meth:`predict` returns this number of best labels.
     class_weight : dict or "balanced", optional
@@ -65,8 +72,8 @@ default="squared_hinge"
         refer to. A dict has a weight for each label, finite and not negative; other labels have
         weight 1. "balanced" gives all classes the same total weight: n_samples / (n_classes *
         rows of the class), with rows weighted by ``sample_weight``. ``partial_fit`` refuses
-        "balanced", as it does not know the frequencies of later labels. For label sets only None
-        is allowed.
+        "balanced", as it does not know the frequencies of later labels. A label set has the mean
+        weight of its labels, and 1 without labels; "balanced" counts a row for each of its labels.
     early_stopping : bool, default=False
         Hold out a tenth of the examples in ``fit``, stop when their error has not
         fallen for two passes and restore the best pass.
@@ -132,8 +139,8 @@ default="squared_hinge"
         the current weights, not their average, so ``predict`` errs less.
     n_examples_seen_ : int
         Number of examples learned, each pass counted.
-    threshold_ : float
-        For label sets: ``threshold``, or the fitted one.
+    threshold_ : float, or float32 array of shape (n_classes,)
+        For label sets: ``threshold``, or what was fitted.
 
     Notes
     -----
@@ -183,14 +190,14 @@ default="squared_hinge"
     _multilabel = True
     _python_constraints: ClassVar[dict[str, Any]] = {
         **OnlineLearner._python_constraints,
-        "threshold": [None, Interval(Real, 0, 1, closed="left")],
+        "threshold": [*CONSTRAINT, Interval(Real, 0, 1, closed="left")],
         "n_labels": [None, Interval(Integral, 1, _validation.MAX_COUNT, closed="both")],
     }
 
     loss: str = "squared_hinge"
     n_passes: int = 5
     prune: float | None = None
-    threshold: float | None = None
+    threshold: float | SupportsArray | Sequence[float] | Average | None = None
     n_labels: int | None = None
     class_weight: dict[Any, float] | Literal["balanced"] | None = None
     early_stopping: bool = False
@@ -205,11 +212,15 @@ default="squared_hinge"
     scale_weights: bool = True
     optimizer: str = "pn"
 
-    @property
-    def threshold_(self) -> float:
-        """Return the probability above which :meth:`predict` returns a label of a label set."""
-        self._fitted()
-        return self._calibration.threshold if self.threshold is None else float(self.threshold)
+    def _default_bounds(self) -> tuple[float, int]:
+        return self._calibration.threshold, self._calibration.n_least
+
+    def _set_more_state(self, state: dict[str, Any]) -> None:
+        super()._set_more_state(state)
+        self._check_thresholds()
+
+    def _fitted_thresholds(self) -> Thresholds | None:
+        return self._calibration.thresholds
 
     def _label_sets(self, X: Any) -> Any:
         # Parts of the rows, as all scores at once may not fit in memory.
@@ -217,17 +228,18 @@ default="squared_hinge"
         return parts[0] if len(parts) == 1 else sp.vstack(parts, format="csr")
 
     def _sets_of_part(self, X: Any) -> Any:
-        if self.threshold is not None or self.n_labels is not None:
-            validate_params(self, "threshold", "n_labels")
+        if self.n_labels is not None:
+            validate_params(self, "n_labels")
         if self.threshold is None and self.n_labels is not None:
             codes, _ = self._topk(X, min(self.n_labels, len(self.classes_)))
             codes.sort(axis=1)
             row, place = np.nonzero(codes >= 0)
             column: NDArray[Any] = codes[row, place]
         else:
+            bounds, n_least = self._bounds()
             probabilities = self._all_probabilities(X)
-            is_likely = probabilities > self.threshold_
-            if self.threshold is None and self._calibration.n_least and len(self.classes_):
+            is_likely = probabilities > bounds
+            if n_least and len(self.classes_):
                 best = probabilities.argmax(axis=1)
                 is_likely[np.arange(len(best)), best] |= probabilities.max(axis=1) > 0
             row, column = np.nonzero(is_likely)
@@ -245,7 +257,27 @@ default="squared_hinge"
     def _makes_further_passes(self) -> bool:
         return self.prune is None
 
-    def _calibrated(self, X: Any, codes: Any, weights: NDArray[np.float64]) -> Calibration:
-        if self._y_form != "labels" and self._fitted_params()["loss"] == "softmax":
+    def _uncalibrated(self, target: Target) -> Calibration:
+        if not (target.multilabel and isinstance(self.threshold, str)):
+            if target.multilabel and self.threshold is not None:
+                checked(self.threshold, len(target.classes))
             return Calibration()
-        return super()._calibrated(X, codes, weights)
+        if not self.calibrate or self.loss == "softmax":
+            lacking = "calibrate=True" if not self.calibrate else 'another loss than "softmax"'
+            raise ValueError(
+                f'threshold="{self.threshold}" is fitted on calibration rows and needs {lacking}; '
+                "set a number"
+            )
+        return Calibration(thresholds=unfitted(self.threshold, len(target.classes)))
+
+    def _calibrated(self, X: Any, codes: Any, weights: NDArray[np.float64]) -> Calibration:
+        if self._y_form == "labels":
+            return super()._calibrated(X, codes, weights)
+        if self._fitted_params()["loss"] == "softmax":
+            return Calibration()
+        rows = RankedRows.of(self, X, codes, weights)
+        found = fit_label_sets(rows)
+        if not isinstance(self.threshold, str):
+            return found
+        probabilities = _core.label_probabilities(rows.scores, found.slope, found.intercept)
+        return replace(found, thresholds=fit(self.threshold, rows, probabilities))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
@@ -19,6 +19,7 @@ from xmtree._labels.forms import entry_rows
 from xmtree._persistence import plain, restored
 from xmtree._sharing import Change, learning
 from xmtree._sklearn import validate_params
+from xmtree._thresholds import RankedRows
 from xmtree._typing import Classes, LabelsLike, MatrixLike, Weights
 
 
@@ -137,11 +138,15 @@ class OnlineLearner(Learner):
     def _new_model(self, target: Target) -> _core.Classifier:
         model = super()._new_model(target)
         self._started_with, self._compared = self._learning_params(), None
+        self._calibration = self._uncalibrated(target)
         return model
+
+    def _uncalibrated(self, target: Target) -> Calibration:
+        """Return the calibration of a model that has no rows to calibrate on."""
+        return Calibration()
 
     def _fit(self, X: Any, target: Target, sample_weight: Any, change: Change[Any]) -> None:
         model = self._new_model(target)
-        self._calibration = Calibration()
         learn: Callable[..., object] = model.fit
         weights = row_weights(sample_weight, X)
         is_large = np.count_nonzero(weights) >= _calibration.MANY_ROWS
@@ -300,13 +305,7 @@ class OnlineLearner(Learner):
             best, scores = self._topk(X, min(n_classes, _core.N_SHARING))
             is_right = best[:, 0] == codes
             return _calibration.fit_labels(scores, self._scale, is_right, weights, n_classes)
-        k = min(len(self.classes_), _calibration.N_BEST)
-        best, scores = self._topk(X, k)
-        true = codes.tocsr()
-        known = entry_rows(true) * len(self.classes_) + true.indices
-        predicted = np.arange(len(weights))[:, np.newaxis] * len(self.classes_) + best
-        hits = np.isin(predicted, known) & (best >= 0)
-        return _calibration.fit_label_sets(scores, hits, np.diff(true.indptr), weights)
+        return _calibration.fit_label_sets(RankedRows.of(self, X, codes, weights))
 
     def _learning_params(self) -> dict[str, Any]:
         """Return the parameters that training depends on."""
@@ -316,7 +315,7 @@ class OnlineLearner(Learner):
 
     def _more_state(self) -> dict[str, Any]:
         started = {name: plain(value) for name, value in self._started_with.items()}
-        return {"started_with": started, "calibration": asdict(self._calibration)}
+        return {"started_with": started, "calibration": self._calibration.to_json()}
 
     def _set_more_state(self, state: dict[str, Any]) -> None:
         started = {name: restored(value) for name, value in state["started_with"].items()}

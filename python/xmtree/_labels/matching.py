@@ -130,6 +130,38 @@ def label_sets(
     return truth.indicator(index.numbers(truth.labels, name)), len(classes)
 
 
+def pair_of_sets(y_true: Any, y_pred: Any, classes: NDArray[Any] | None) -> tuple[Any, Any]:
+    """Return true and predicted label sets as CSR indicators with the same columns."""
+    truth, found = forms.read(y_true, "y_true"), forms.read(y_pred, "y_pred")
+    # Lists of 0 and 1 beside other lists are label lists as well.
+    if truth.form == "lists" and isinstance(y_pred, list | tuple):
+        found = forms.read(y_pred, "y_pred", lists=True)
+    elif found.form == "lists" and isinstance(y_true, list | tuple):
+        truth = forms.read(y_true, "y_true", lists=True)
+    if classes is None:
+        columns = [each.columns for each in (truth, found) if isinstance(each, Indicator)]
+        classes = next((names for names in columns if names is not None), None)
+        if classes is None and columns:
+            widths = [each.sets.shape[1] for each in (truth, found) if isinstance(each, Indicator)]
+            if len(set(widths)) > 1:
+                raise ValueError(f"y_true has {widths[0]} columns and y_pred {widths[1]}")
+            classes = np.arange(widths[0])
+    named = [each.labels for each in (truth, found) if isinstance(each, NamedLabels)]
+    index = _LabelIndex(classes, *named) if named else None
+    sets = []
+    for each, name in ((truth, "y_true"), (found, "y_pred")):
+        if isinstance(each, NamedLabels) and index is not None:
+            sets.append(each.indicator(index.numbers(each.labels, name)))
+        elif isinstance(each, Indicator):
+            sets.append(each.with_columns_for(np.asarray(classes), name))
+    check_consistent_length(*sets)
+    width = sets[0].shape[1] if index is None else len(index)
+    for at, each in enumerate(sets):
+        if each.shape[1] < width:
+            sets[at] = sp.csr_array((each.data, each.indices, each.indptr), (each.shape[0], width))
+    return sets[0], sets[1]
+
+
 def are_right(y: Any, predicted: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.bool_]:
     """Return whether the label ``predicted`` for each row, one of ``classes``, is that of ``y``."""
     truth = forms.read(y, "y", column_is_labels=True)
@@ -260,6 +292,9 @@ class _LabelIndex:
         self._numbers: defaultdict[Any, int] = defaultdict(count().__next__)
         if classes is not None:
             self.numbers(classes, "classes")
+
+    def __len__(self) -> int:
+        return len(self._numbers)
 
     def numbers(self, labels: NDArray[Any], name: str) -> NDArray[np.int64]:
         """Return the numbers of ``labels``."""

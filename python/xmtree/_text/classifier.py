@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, Self
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from xmtree import _persistence
+from xmtree import _class_weight, _persistence
 from xmtree._base import Learner
 from xmtree._delegation import DelegatedPredictions, learner_has
 from xmtree._labels import encode
@@ -82,6 +82,8 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
     n_bits : int, optional
         Hash features into 2^n_bits columns (twice if there are word and character features), from
         1 to 30, for streams or to store no vocabulary. None uses the features in :meth:`fit`.
+    class_weight : dict or "balanced", optional, as for :class:`OAAClassifier`
+        That of the learner, unless ``learner`` has a ``class_weight``.
     random_state : int, RandomState or None, default=None
         Seed of the learner, unless ``learner`` has a ``random_state``.
     n_jobs : int, optional
@@ -129,6 +131,7 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
         "min_df": [Interval(Integral, 1, None, closed="left")],
         "idf": [None, "boolean"],
         "n_bits": [None, Interval(Integral, 1, 30, closed="both")],
+        "class_weight": _class_weight.CONSTRAINT,
         **Learner._python_constraints,
     }
 
@@ -139,6 +142,7 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
     min_df: int = 1
     idf: bool | None = None
     n_bits: int | None = None
+    class_weight: dict[Any, float] | Literal["balanced"] | None = None
     random_state: Seed = None
     n_jobs: int | None = None
     verbose: int = 0
@@ -203,6 +207,8 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
             if self.__sklearn_is_fitted__():
                 check_partial_fit(self.learner, self.learner_)
                 learner = self._trained()
+                if isinstance(self.learner, str) or self.learner.class_weight is None:
+                    learner.class_weight = self.class_weight
                 features = self._features
             else:
                 settings = settings_of(self)

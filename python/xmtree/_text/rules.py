@@ -47,6 +47,8 @@ def new_learner(estimator: Any, target: Target | None) -> Any:
         learner.set_params(random_state=estimator.random_state)
     if learner.n_jobs is None:
         learner.set_params(n_jobs=estimator.n_jobs)
+    if learner.class_weight is None:
+        learner.set_params(class_weight=estimator.class_weight)
     if estimator.verbose:
         learner.set_params(verbose=estimator.verbose)
     return learner

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from distributed import Future, get_worker
 
-from xmtree import _core, _validation
+from xmtree import _class_weight, _core, _validation
 from xmtree._labels import Labels
 from xmtree._ldsm import LdSMClassifier
 from xmtree.dask._base import DaskEstimator, snapshot
@@ -24,6 +24,11 @@ def ldsm_tasks(
     workers: Workers,
 ) -> Future:
     """Submit the tasks of a training, and return the one of the fitted estimator."""
+    if isinstance(local.threshold, str):
+        raise ValueError(
+            f'threshold="{local.threshold}" is not fitted on a cluster; set numbers, or fit an '
+            "LdSMClassifier"
+        )
     params = {**local._core_params(), "seed": _validation.seed(local.random_state)}
     prepared = read_data(partial(_read, local, json.dumps(params), classes, workers))
     training = tasks.submit("examples", itemgetter(0), prepared)
@@ -55,6 +60,7 @@ def _read(
     X = local._validated(X, reset=True)
     target = local._target(y, classes)
     weights = _validation.weights(sample_weight, X)
+    weights = _class_weight.times(local.class_weight, weights, target)
     arguments = params_json, len(target.classes)
     training = _validation.canonical(
         X, lambda X: _core.LdsmTraining(*arguments, X, target.codes, weights)

@@ -58,7 +58,7 @@ def oaa_tasks(
         ]
         return tasks.submit(f"{name}-join", _core.OaaClasses.join, blocks)
 
-    calibration: Any = Calibration()
+    calibration: Any = None
     if calibrates:
         calibration = tasks.submit("calibrate", _calibrate, examples, part, trained("part", part))
     return tasks.submit("model", _fitted, examples, calibration, trained("all", None))
@@ -81,6 +81,7 @@ def _read(
     target = local._target(y, classes)
     weights = _validation.weights(sample_weight, X)
     local._started_with = local._learning_params()
+    local._calibration = local._uncalibrated(target)
     n_classes = len(target.classes)
     n_blocks = min(n_blocks, int(_core.OaaClasses.most(json.dumps(params), n_classes)))
     is_sparse = hasattr(X, "indptr")
@@ -129,17 +130,20 @@ def _train(examples: Examples, part: Any, block: tuple[int, int]) -> _core.OaaCl
 def _calibrate(examples: Examples, part: Any, model: _core.Classifier) -> Calibration:
     """Return the calibration by a model of ``part``."""
     _, learned, rows = part
-    local = _fitted(examples, Calibration(), model)
+    local = _fitted(examples, None, model)
     weights = row_weights(examples.sample_weight, examples.X)
     weights = local._weighted(weights, examples.target)
     local._calibrate_on(examples.X, examples.target, weights, learned, rows)
     return local._calibration
 
 
-def _fitted(examples: Examples, calibration: Calibration, model: _core.Classifier) -> OAAClassifier:
+def _fitted(
+    examples: Examples, calibration: Calibration | None, model: _core.Classifier
+) -> OAAClassifier:
     fitted: OAAClassifier = snapshot(examples.local)
     fitted._model = model.with_labels(examples.target.labels)
-    fitted._calibration = calibration
+    if calibration is not None:
+        fitted._calibration = calibration
     return fitted
 
 

@@ -1,9 +1,10 @@
-"""Measures for rankings of very many labels.
+"""Measures for rankings and sets of very many labels.
 
 They follow the definitions of the Extreme Classification Repository
 (http://manikvarma.org/downloads/XC/XMLRepository.html).
 
-All functions accept the same inputs (:func:`calibration_error` only one label per row).
+All functions accept the same inputs (:func:`calibration_error` only one label per row, and
+:func:`f1_score`, :func:`precision_score` and :func:`recall_score` predicted label sets).
 
 True labels (``y_true``) are an indicator of shape (n, n_labels), dense or sparse; a list of
 label lists; or one label per row. Nested lists of equal length, two or more, that hold only
@@ -37,14 +38,18 @@ from xmtree.metrics._measures import (
     psp_at_k,
     recall_at_k,
 )
+from xmtree.metrics._sets import f1_score, precision_score, recall_score
 
 __all__ = [
     "calibration_error",
+    "f1_score",
     "make_scorers",
     "ndcg_at_k",
     "precision_at_k",
+    "precision_score",
     "propensities",
     "psndcg_at_k",
     "psp_at_k",
     "recall_at_k",
+    "recall_score",
 ]

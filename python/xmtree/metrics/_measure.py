@@ -98,10 +98,17 @@ class RankingScorer:
         ranking, _ = estimator.predict_topk(X, self.k)
         if ranking.dtype.kind == "f":  # floats would be read as scores if classes are given
             ranking = ranking.astype(object)
-        form = getattr(getattr(estimator, "learner_", estimator), "_y_form", None)
-        if form == "lists" and isinstance(y, list | tuple):
-            y = as_label_lists(list(y))
-        classes = self.classes
-        if classes is None and isinstance(read(y, "y", column_is_labels=True), Indicator):
-            classes = estimator.classes_
+        y, classes = true_labels(estimator, y, self.classes)
         return self.measure(y, ranking, k=self.k, classes=classes)
+
+
+def true_labels(
+    estimator: Any, y: Any, classes: NDArray[Any] | None
+) -> tuple[Any, NDArray[Any] | None]:
+    """Return true labels in the form that ``estimator`` has learned, and those of columns."""
+    form = getattr(getattr(estimator, "learner_", estimator), "_y_form", None)
+    if form == "lists" and isinstance(y, list | tuple):
+        y = as_label_lists(list(y))
+    if classes is None and isinstance(read(y, "y", column_is_labels=True), Indicator):
+        classes = estimator.classes_
+    return y, classes

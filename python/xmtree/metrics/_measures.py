@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypedDict, Unpack, cast, overload
 
@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from xmtree import _core
 from xmtree._labels import matching
+from xmtree._thresholds import Average
 from xmtree._typing import LabelsLike
 from xmtree.metrics._measure import Cuts, Empty, RankingScorer, as_cuts, measure
+from xmtree.metrics._sets import SetScorer, set_scorers
 
 
 class _Options(TypedDict, total=False):
@@ -296,10 +298,13 @@ def make_scorers(
     propensities: ArrayLike | None = None,
     classes: ArrayLike | None = None,
     empty: Empty = "zero",
-) -> dict[str, RankingScorer]:
+    average: Average | Sequence[Average] = (),
+) -> dict[str, RankingScorer | SetScorer]:
     """Return scorers for scikit-learn: "P@k", "nDCG@k" and, with propensities, "PSP@k".
 
-    They rank labels by ``predict_topk`` of an estimator or of a pipeline's last step. Pass all of
+    They rank labels by ``predict_topk`` of an estimator or of a pipeline's last step. With
+    averages there are also "f1_micro", "precision_micro", "recall_micro" and so on, of the labels
+    that ``predict`` returns. Pass all of
     them to ``cross_validate`` or, with ``refit="P@1"``, ``GridSearchCV``, or one of them to
     ``cross_val_score``. Label lists need ``cv=KFold(...)``, as scikit-learn's ``cv=3`` refuses
     them. Only ``GridSearchCV`` accepts a sparse indicator.
@@ -315,6 +320,8 @@ def make_scorers(
         themselves, or 0, 1, ... for integer labels.
     empty : {"zero", "skip"}, default="zero"
         Whether rows without true labels score 0 or are left out.
+    average : {"micro", "macro", "row"} or sequence of these, default=()
+        As for :func:`f1_score`.
 
     Returns
     -------
@@ -335,8 +342,9 @@ def make_scorers(
     if propensities is not None:
         measures["PSP"] = partial(psp_at_k, propensities=np.asarray(propensities), empty=empty)
     labels = matching.column_labels(classes)
-    return {
+    ranking = {
         f"{name}@{cut}": RankingScorer(measure, cut, labels)
         for name, measure in measures.items()
         for cut in as_cuts(k)
     }
+    return ranking | set_scorers(average, labels)

@@ -1,0 +1,110 @@
+"""Label sets by ``threshold``: a label is predicted if its probability is above its threshold."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from xmtree import _validation
+from xmtree._prediction import in_parts
+from xmtree._sklearn import StrOptions, validate_params
+from xmtree._thresholds import AVERAGES, N_BEST, Thresholds
+
+#: Constraints of the parameter other than an interval of numbers.
+CONSTRAINT: list[Any] = [None, StrOptions(set(AVERAGES)), "array-like"]
+
+
+class ThresholdMixin:
+    """The parameter ``threshold`` of learners of label sets."""
+
+    threshold: Any
+    _thresholds: Thresholds | None = None
+
+    def _default_bounds(self) -> tuple[float, int]:
+        """Return threshold and smallest number of labels of ``threshold=None``."""
+        raise NotImplementedError
+
+    def _fitted_thresholds(self) -> Thresholds | None:
+        """Return what training has fitted."""
+        return self._thresholds
+
+    def _check_thresholds(self: Any) -> None:
+        """Refuse thresholds from a file that do not fit the classes."""
+        found = self._fitted_thresholds()
+        if found is not None and found.values.shape not in ((), (len(self.classes_),)):
+            raise ValueError(f"{len(found.values)} thresholds")
+
+    @property
+    def threshold_(self: Any) -> float | NDArray[np.float32]:
+        """Return the threshold of label sets, or one for each of ``classes_``."""
+        self._fitted()
+        threshold = self._bounds()[0]
+        return threshold if np.ndim(threshold) else float(threshold)
+
+    def _bounds(self: Any) -> tuple[Any, int]:
+        """Return the thresholds, and the smallest number of labels of a row."""
+        if self.threshold is None:
+            return self._default_bounds()  # type: ignore[no-any-return]
+        validate_params(self, "threshold")
+        if not isinstance(self.threshold, str):
+            return checked(self.threshold, len(self.classes_)), 0
+        found = self._fitted_thresholds()
+        if found is None or found.average != self.threshold:
+            had = "no fitted threshold" if found is None else f'threshold="{found.average}"'
+            raise ValueError(
+                f'threshold="{self.threshold}" is fitted in fit, and this model has {had}; call '
+                "fit again, or set numbers"
+            )
+        return found.values if found.average == "macro" else float(found.values), found.n_least
+
+    def _likely_sets(self: Any, X: Any, bounds: Any, n_least: int) -> sp.csr_matrix:
+        """Return the labels with probabilities above ``bounds`` as a CSR indicator of int64."""
+        n_classes = len(self.classes_)
+        parts = [_likely(self, rows, bounds, n_least) for _, rows in in_parts(X, 2 * N_BEST)]
+        columns, counts = (np.concatenate(each) for each in zip(*parts, strict=True))
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        sets = sp.csr_matrix(
+            (np.ones(len(columns), np.int64), columns, starts), shape=(X.shape[0], n_classes)
+        )
+        sets.sort_indices()
+        return sets
+
+
+def _likely(
+    estimator: Any, X: Any, bounds: Any, n_least: int
+) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
+    """Return the labels above ``bounds`` row after row, and their numbers."""
+    n_classes, lowest = len(estimator.classes_), np.min(bounds)
+    # As few labels as possible, because each costs a search.
+    k = min(10, n_classes)
+    while True:
+        codes, scores = estimator._topk(X, k)
+        probabilities = estimator._to_probabilities(scores)
+        if k == n_classes or not np.any(probabilities[:, -1] > lowest):
+            break
+        k = min(4 * k, n_classes)
+    its = bounds[codes.clip(0)] if np.ndim(bounds) else bounds
+    is_likely = (probabilities > its) & (codes >= 0)
+    if n_least:
+        is_likely[:, 0] = codes[:, 0] >= 0
+    return codes[is_likely], is_likely.sum(axis=1)
+
+
+def checked(threshold: Any, n_classes: int) -> Any:
+    """Return a number, or an array with a threshold for each class; refuse other arrays."""
+    if isinstance(threshold, Real):
+        return float(threshold)
+    values = _validation.plain_array(threshold)
+    if values.shape != (n_classes,) or values.dtype.kind not in "iuf":
+        raise ValueError(
+            f"threshold must be one number, or one for each of the {n_classes} classes in the "
+            f"order of classes_; got an array of {values.dtype} of shape {values.shape}"
+        )
+    if not np.all((values >= 0) & (values <= 1)):
+        at = int(np.argmin((values >= 0) & (values <= 1)))
+        raise ValueError(f"threshold must be from 0 to 1, got {values[at]} for class {at}")
+    return np.float32(values)
