@@ -100,13 +100,6 @@ def test_parameters_of_a_learner_that_auto_may_not_choose(texts, capsys):
     assert "--set loss needs a named --learner" in capsys.readouterr().err
 
 
-def test_predict_refuses_to_write_tables(texts, capsys):
-    assert run("fit", texts / "texts.csv", "-o", texts / "m") == 0
-    assert run("predict", texts / "m", texts / "texts.csv", "-o", texts / "p.csv") == 2
-    assert "lines of text, label:score" in capsys.readouterr().err
-    assert not (texts / "p.csv").exists()
-
-
 @pytest.mark.parametrize(
     ("more", "n_hints"), [([], 1), (["--compact"], 0), (["--set", "prune=0.01"], 0)]
 )

@@ -34,7 +34,7 @@ def test_command_lines_of_the_docs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     texts, labels = files.TEXTS, files.LABELS
     for name in ("tickets.csv", "new.csv", "test.csv", "more.csv"):
-        files.write_csv(Path(name), {"text": texts, "label": labels})
+        files.write_csv(Path(name), {"text": texts, "label": labels, "ticket": labels})
     files.write_csv(Path("reviews.csv"), {"body": texts, "topic": labels})
     files.write_csv(Path("tagged.csv"), {"text": texts, "tags": [f"{x};y" for x in labels]})
     lines = [f"{label};{text}" for label, text in zip(labels, files.PLAIN, strict=True)]
@@ -42,7 +42,8 @@ def test_command_lines_of_the_docs(tmp_path, monkeypatch, capsys):
     Path("questions.txt").write_text("\n".join(files.PLAIN), encoding="utf-8")
     numbers = {"height": files.NUMBERS[:, 0], "label": files.NUMBER_LABELS}
     files.write_csv(Path("trees.csv"), numbers)
-    files.write_csv(Path("sites.csv"), {"id": list("ab") * 45, **numbers})
+    sites = {"url": list("ab") * 45, "visits": [1, 2] * 45, **numbers}
+    files.write_csv(Path("sites.csv"), sites)
     Path("ads.vw").write_text("1 |site a b\n2 2.0 |site b c:0.5\n" * 20)
     page = (README.parent / "docs" / "command-line.md").read_text(encoding="utf-8")
     lines = re.findall(r"^    xmtree ([^|\n]*)$", page, flags=re.M)

@@ -40,8 +40,8 @@ _DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, 
 
 #: Command-line options for reading tables, which a model remembers.
 TABLE_OPTIONS = frozenset(
-    ["text_column", "label_column", "label_separator", "ignore_column", "no_header", "delimiter"]
-)
+    f"{role}_column" for role in ("text", "label", "ignore", "weight", "id")
+) | {"label_separator", "no_header", "delimiter"}
 
 Arrays = dict[str, NDArray[Any]]
 

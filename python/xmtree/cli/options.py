@@ -61,6 +61,16 @@ def add_data(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         help="tables: a column to leave out; may be repeated",
     )
     group.add_argument(
+        "--weight-column",
+        metavar="NAME",
+        help="tables: the column of importance weights, which are 0 or more; only fit uses them",
+    )
+    group.add_argument(
+        "--id-column",
+        metavar="NAME",
+        help="tables: a column that is not a feature, and that predict writes beside the labels",
+    )
+    group.add_argument(
         "--no-header",
         action="store_const",
         const=True,
@@ -74,7 +84,7 @@ def add_data(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         help="csv, tsv: the first row names the columns (default, unless the model was trained "
         "with --no-header)",
     )
-    group.add_argument("--delimiter", metavar="CHAR", help="csv, tsv: the delimiter")
+    group.add_argument("--delimiter", metavar="CHAR", help=r"csv, tsv: the delimiter; \t is a tab")
     group.add_argument(
         "--index-base",
         choices=["auto", "0", "1"],

@@ -1,28 +1,29 @@
 """Predict the best labels of every row of a file.
 
-Text output has a line per row, "label:score label:score ...", best first;
---json writes {"labels": [...], "scores": [...]} per row, which also suits labels
-with spaces. Rows keep their order; memory is constant. --scores probability
-writes probabilities instead of the learner's own scores. --threshold leaves out
-labels with lower scores, so that a row may have none.
+Text output has a line per row, "label:score label:score ...", best first. -o
+with a name that ends in .csv or .tsv writes a table: id, label_1, score_1, ...
+One that ends in .jsonl, or --json, writes {"id": ..., "labels": [...],
+"scores": [...]} per row. The id is that of --id-column. Rows keep their order;
+memory is constant. --scores probability writes probabilities instead of the
+learner's own scores. --threshold leaves out labels with lower scores, so that a
+row may have none.
 
 examples:
   xmtree predict model.xmtree test.txt.xz -k 1
   xmtree predict model.xmtree questions.txt --format text --scores probability --threshold 0.5
+  xmtree predict model.xmtree new.csv --id-column ticket -o predicted.csv
   xmtree predict model.xmtree - --json < test.txt > top5.jsonl
 """
 
 import argparse
-import contextlib
-import json
 import math
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 from xmtree._progress import progress, shown_as
 from xmtree.cli.errors import WrongUsage
 from xmtree.cli.options import add_model, at_least
+from xmtree.cli.output import Row, opened, writer_of
 from xmtree.cli.trained import open_model
 
 
@@ -47,7 +48,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write only labels whose score is at least T",
     )
     parser.add_argument(
-        "-o", "--output", default="-", metavar="OUT", help="file to write; - is stdout (default)"
+        "-o",
+        "--output",
+        default="-",
+        metavar="OUT",
+        help="file to write: .csv, .tsv, .jsonl, or text; - is stdout (default)",
     )
     parser.add_argument("--json", action="store_true", help="JSON lines")
 
@@ -56,40 +61,25 @@ def run(options: argparse.Namespace) -> int:
     """Predict batch by batch."""
     if math.isnan(options.threshold):
         raise WrongUsage("--threshold must be a number, got nan")
-    if options.output.lower().endswith((".csv", ".tsv", ".parquet")):
-        raise WrongUsage(
-            f"-o {options.output}: predict writes lines of text, label:score, or with --json JSON "
-            "lines, not tables; choose another extension"
-        )
+    writer_class = writer_of(options)
     model, reader = open_model(options)
-    write = _json_line if options.json else _text_line
     with (
-        contextlib.nullcontext(sys.stdout)
-        if options.output == "-"
-        else open(options.output, "w", encoding="utf-8") as out,
+        opened(options.output) as out,
         shown_as(options.progress),
         progress(1, "predict") as report,
     ):
+        writer = writer_class(out, min(options.k, len(model.learner.classes_)))
         for first_row, batch in reader.numbered(True):
             rows = model.rows(batch, reader, first_row)
             labels, scores = model.learner.predict_topk(rows, options.k, scores=options.scores)
-            out.writelines(write(*row) for row in _rows(labels, scores, options.threshold))
+            writer.write(batch.ids, _rows(labels, scores, options.threshold))
             if report:
                 report(first_row + len(batch), 0, None, None)
     return 0
 
 
-def _rows(labels: Any, scores: Any, threshold: float) -> Iterator[tuple[list[Any], list[float]]]:
+def _rows(labels: Any, scores: Any, threshold: float) -> Iterator[Row]:
     """Yield the labels and scores of each row that exist and reach the threshold."""
     counts = ((scores > -math.inf) & (scores >= threshold)).sum(axis=1).tolist()
     for row, values, n in zip(labels.tolist(), scores.tolist(), counts, strict=True):
         yield row[:n], values[:n]
-
-
-def _text_line(labels: list[Any], scores: list[float]) -> str:
-    return " ".join(f"{a}:{s:.6g}" for a, s in zip(labels, scores, strict=True)) + "\n"
-
-
-def _json_line(labels: list[Any], scores: list[float]) -> str:
-    rounded = [float(f"{s:.6g}") for s in scores]
-    return json.dumps({"labels": labels, "scores": rounded}, ensure_ascii=False) + "\n"

@@ -73,7 +73,7 @@ class Model:
         if reader.kind != self.takes:
             raise WrongUsage(
                 f"the {type(self.estimator).__name__} in {self.name} was trained on {self.takes}, "
-                f"but {reader.shown_name} holds {reader.kind}"
+                f"but {reader.shown_name} holds {reader.kind}{reader.kind_hint()}"
             )
         ignores = self.ignores_unknown if ignores_unknown is None else ignores_unknown
         reader.prepare_for(self.learner._index_base, self.numbers, ignores)

@@ -55,7 +55,12 @@ def open_reader(
         for name, value in (remembered or {}).items()
         if name in kind.takes and given[name] is None
     }
-    return kind(path, argparse.Namespace(**(given | known), remembered=set(known)))
+    # Weights and ids need not be in every file, and are no features even if others are given.
+    roles = ("weight_column", "id_column")
+    lenient = set(known) if strict else {*known, *roles}
+    left_out = [value for name, value in (remembered or {}).items() if name in roles]
+    added = {"remembered": lenient, "left_out": left_out}
+    return kind(path, argparse.Namespace(**(given | known | added)))
 
 
 def format_of(path: str, on_stdin: str | None) -> type[Reader]:

@@ -46,6 +46,8 @@ class Batch:
     labels: Labels | None
     #: Importance weights, if the format has them.
     weights: NDArray[np.float64] | None = None
+    #: Values of --id-column, one for each row.
+    ids: list[Any] | None = None
     #: Column names of a matrix, if the format has them.
     columns: list[str] | None = None
     #: Line of each row, from 1, if the file has lines.
@@ -81,7 +83,7 @@ def joined(batches: list[Batch]) -> Batch:
         lines = list(chain.from_iterable(batch.lines or [] for batch in batches))
     if first.weights is not None:
         weights = np.concatenate([batch.weights for batch in batches])
-    return Batch(rows, labels, weights, first.columns, lines)
+    return Batch(rows, labels, weights, columns=first.columns, lines=lines)
 
 
 class Reader(ABC):
@@ -181,6 +183,10 @@ class Reader(ABC):
     def no_labels(self) -> ValueError:
         """Return the error of a file without labels."""
         return ValueError(f"{self.shown_name} is read as {self.name}, which has no labels")
+
+    def kind_hint(self) -> str:
+        """Return why the rows may be of another kind than a model takes, as text."""
+        return ""
 
     def empty(self) -> ValueError:
         """Return the error of a file without examples."""

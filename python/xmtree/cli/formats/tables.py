@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmtree._labels.forms import shown
+from xmtree._validation import MAX_REAL
 from xmtree.cli.errors import WrongUsage
 from xmtree.cli.formats.reader import Batch, Labels, Reader, Sets, is_plain_number
 
@@ -45,6 +46,8 @@ class Roles:
 
     text: str | None
     label: str | None
+    weight: str | None
+    id: str | None
     #: True if the label column holds several labels with a separator.
     is_split: bool
     features: list[str]
@@ -55,7 +58,10 @@ class Roles:
 class TableReader(Reader):
     """A file of rows with named columns."""
 
-    takes = frozenset({"text_column", "label_column", "label_separator", "ignore_column"})
+    takes = frozenset(
+        {"text_column", "label_column", "label_separator", "ignore_column"}
+        | {"weight_column", "id_column"}
+    )
     #: True if messages name a row by its line.
     has_lines: ClassVar[bool] = True
 
@@ -99,15 +105,16 @@ class TableReader(Reader):
             if roles.label is not None:
                 found = zip(chunk.values(roles.label), chunk.places, strict=True)
                 labels = Labels.of([self._labels(value, place) for value, place in found])
+            weights = None if roles.weight is None else self._weights(chunk, roles.weight)
+            ids = None if roles.id is None else chunk.values(roles.id)
             if roles.text is not None:
-                yield Batch(self._texts(chunk, roles.text), labels, lines=lines)
+                yield Batch(self._texts(chunk, roles.text), labels, weights, ids, lines=lines)
                 continue
             names = [n for n in roles.features if self._only is None or n in self._only]
             numbers = [self._numbers(chunk, name) for name in names]
             matrix = np.column_stack(numbers) if numbers else np.empty((len(chunk.places), 0))
-            yield Batch(
-                np.ascontiguousarray(matrix, np.float32), labels, columns=names, lines=lines
-            )
+            matrix = np.ascontiguousarray(matrix, np.float32)
+            yield Batch(matrix, labels, weights, ids, names, lines)
 
     def no_labels(self) -> ValueError:
         names = self._known_roles().features
@@ -143,7 +150,10 @@ class TableReader(Reader):
         for name in ignored:
             if "ignore_column" not in self._options.remembered:
                 self._check_name("ignore", name, names)
-        left = [name for name in names if name not in ignored]
+        self._check_distinct()
+        weight, id_column = (self._column(role, (), names) for role in ("weight", "id"))
+        without = {*ignored, *self._options.left_out, weight, id_column}
+        left = [name for name in names if name not in without]
         label = self._column("label", LABEL_NAMES, left)
         text = self._column("text", TEXT_NAMES, [name for name in left if name != label])
         others = [name for name in left if name not in (label, text)]
@@ -156,13 +166,25 @@ class TableReader(Reader):
         is_split = labels == "sets" or (
             labels != "one" and (separator is not None or label == "labels")
         )
-        return Roles(text, label, is_split, features, unused, names)
+        return Roles(text, label, weight, id_column, is_split, features, unused, names)
+
+    def _check_distinct(self) -> None:
+        """Refuse a column that options give two roles."""
+        columns: dict[str, str] = {}
+        for role in ("text", "label", "weight", "id"):
+            name = getattr(self._options, f"{role}_column")
+            if name is None or (role != "text" and f"{role}_column" in self._options.remembered):
+                continue
+            if name in columns:
+                raise WrongUsage(f"--{columns[name]}-column and --{role}-column are both {name!r}")
+            columns[name] = role
 
     def _column(self, role: str, known: tuple[str, ...], names: list[str]) -> str | None:
         """Return the column with this role: that of the option, else one of a known name."""
         option: str | None = getattr(self._options, f"{role}_column")
-        if role == "label" and "label_column" in self._options.remembered and option not in names:
-            option = None  # a file that a model is applied to may lack labels
+        may_lack = role != "text" and f"{role}_column" in self._options.remembered
+        if may_lack and option not in names:
+            option = None  # a file that a model is applied to may lack all but texts
         if option is not None:
             self._check_name(role, option, names)
             return option
@@ -178,7 +200,14 @@ class TableReader(Reader):
             return
         close = difflib.get_close_matches(name, names, 1)
         hint = f"did you mean {close[0]!r}?" if close else f"it has {_shown(names)}"
+        hint += self._hint(names)
         raise ValueError(f"--{role}-column: {self.shown_name} has no column {name!r}; {hint}")
+
+    def kind_hint(self) -> str:
+        roles = self._known_roles()
+        name = "" if roles.text is None else f" in {roles.text!r}"
+        hint = "" if name else "; name the column of texts by --text-column"
+        return f"{name}{hint}{self._hint(roles.names)}"
 
     def _labels(self, value: Any, place: int) -> list[Any]:
         """Return the labels of a row."""
@@ -212,6 +241,19 @@ class TableReader(Reader):
                 )
         return texts
 
+    def _weights(self, chunk: Chunk, name: str) -> NDArray[np.float64]:
+        """Return a column of importance weights."""
+        weights = []
+        for value, place in zip(chunk.values(name), chunk.places, strict=True):
+            is_weight = value not in (None, "") and _is_number(value)
+            if not (is_weight and 0 <= float(value) <= MAX_REAL):
+                raise ValueError(
+                    f"{self._row(place)}: column {name!r} holds {value!r:.60}, expected a weight, "
+                    "a finite number of 0 or more"
+                )
+            weights.append(float(value))
+        return np.array(weights)
+
     def _numbers(self, chunk: Chunk, name: str) -> NDArray[np.float64]:
         """Return a column of numbers, NaN where the value is missing."""
         binary = chunk.numbers(name)
@@ -243,7 +285,7 @@ class CsvReader(TableReader):
 
     def __init__(self, path: str, options: argparse.Namespace) -> None:
         super().__init__(path, options)
-        self._delimiter: str = options.delimiter or self.delimiter
+        self._delimiter: str = (options.delimiter or self.delimiter).replace(r"\t", "\t")
         if len(self._delimiter) != 1 or self._delimiter in '"\r\n':
             raise WrongUsage(f"--delimiter must be one character, got {options.delimiter!r}")
 
@@ -256,6 +298,8 @@ class CsvReader(TableReader):
         other = next((mark for mark in ";\t|," if mark in names[0]), None)
         if len(names) == 1 and other is not None:
             return f"; if {other!r} separates the fields, give --delimiter {other!r}"
+        if other is None and len(names) == 1 and self._options.delimiter:
+            return f"; {self._options.delimiter!r} may not separate the fields: see --delimiter"
         if self._options.no_header:
             return ""
         return "; if the first row is an example and not a header, give --no-header"
