@@ -26,10 +26,11 @@ TESTS = (
     "test_parameters.py",
     "test_dask.py",
     "test_dask_without_cluster.py",
+    "test_serve.py",
 )
 #: Tools of the tests, which may have any version that fits.
 TOOLS = (
-    *("pytest", "hypothesis", "pandas", "polars", "skops", "mypy", "scipy-stubs"),
+    *("pytest", "hypothesis", "pandas", "polars", "skops", "mypy", "scipy-stubs", "httpx"),
     "dask[dataframe]",
 )
 VERSIONS = (
@@ -73,6 +74,7 @@ def check_installed(wheel, which, folder):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     needed = [*project["dependencies"], *extras["plot"], *extras["parquet"], *extras["dask"]]
+    needed += extras["serve"]
     uv(*install, "--resolution", RESOLUTIONS[which], wheel, *needed)
     # The tools must not change the versions of the installed packages.
     constraints = folder / f"{which}.txt"

@@ -64,7 +64,7 @@ class ThresholdMixin:
     def _likely_sets(self: Any, X: Any, bounds: Any, n_least: int) -> sp.csr_matrix:
         """Return the labels with probabilities above ``bounds`` as a CSR indicator of int64."""
         n_classes = len(self.classes_)
-        parts = [_likely(self, rows, bounds, n_least) for _, rows in in_parts(X, 2 * N_BEST)]
+        parts = [_likely(self, rows, bounds, n_least) for _, rows in in_parts(X, 10 * N_BEST)]
         columns, counts = (np.concatenate(each) for each in zip(*parts, strict=True))
         starts = np.concatenate([[0], np.cumsum(counts)])
         sets = sp.csr_matrix(

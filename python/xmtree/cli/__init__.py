@@ -9,10 +9,10 @@ from typing import NoReturn
 
 from xmtree._core import __version__
 from xmtree._printable import printable
-from xmtree.cli import demo, evaluate, fit, inspect, predict
+from xmtree.cli import demo, evaluate, fit, inspect, predict, serve
 from xmtree.cli.errors import WrongUsage
 
-COMMANDS = (demo, fit, predict, evaluate, inspect)
+COMMANDS = (demo, fit, predict, evaluate, inspect, serve)
 
 FAILED, WRONG_USAGE = 1, 2
 

@@ -101,7 +101,7 @@ def add_data(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     return group
 
 
-def add_unknown_features(group: argparse._ArgumentGroup, which: str) -> None:
+def add_unknown_features(group: argparse._ActionsContainer, which: str) -> None:
     """Add the option for features that the model does not have."""
     group.add_argument(
         "--unknown-features",

@@ -4,10 +4,11 @@ import argparse
 import csv
 import json
 import os
+import shutil
 import sys
-import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, TextIO
 
 from xmtree.cli.errors import WrongUsage
@@ -23,8 +24,6 @@ _PACKED = (".gz", ".xz", ".zst")
 class TextWriter:
     """A line per row, "label:score label:score ..."."""
 
-    takes_ids = False
-
     def __init__(self, out: TextIO, k: int) -> None:
         self._out, self._k = out, k
 
@@ -38,8 +37,6 @@ class TextWriter:
 class JsonWriter(TextWriter):
     """An object per line: id, labels and scores."""
 
-    takes_ids = True
-
     def write(self, ids: list[Any] | None, rows: Iterable[Row]) -> None:
         for at, (labels, scores) in enumerate(rows):
             row = {} if ids is None else {"id": ids[at]}
@@ -50,12 +47,9 @@ class JsonWriter(TextWriter):
 class TableWriter(TextWriter):
     """Columns id, label_1, score_1, label_2, score_2, ...; cells without a label are empty."""
 
-    takes_ids = True
-    delimiter = ","
-
-    def __init__(self, out: TextIO, k: int) -> None:
+    def __init__(self, out: TextIO, k: int, delimiter: str) -> None:
         super().__init__(out, k)
-        self._table = csv.writer(out, delimiter=self.delimiter, lineterminator="\n")
+        self._table = csv.writer(out, delimiter=delimiter, lineterminator="\n")
         self._has_header = False
 
     def write(self, ids: list[Any] | None, rows: Iterable[Row]) -> None:
@@ -72,13 +66,7 @@ class TableWriter(TextWriter):
             self._table.writerow(cells + [""] * (2 * (self._k - len(labels))))
 
 
-class TsvWriter(TableWriter):
-    """A table with tabs."""
-
-    delimiter = "\t"
-
-
-def writer_of(options: argparse.Namespace) -> type[TextWriter]:
+def writer_of(options: argparse.Namespace) -> Callable[[TextIO, int], TextWriter]:
     """Return the writer for the ending of the output's name and ``--json``."""
     name = options.output.lower()
     plain = next((name.removesuffix(end) for end in _PACKED if name.endswith(end)), name)
@@ -91,15 +79,16 @@ def writer_of(options: argparse.Namespace) -> type[TextWriter]:
         )
     if ending in _DELIMITERS and options.json:
         raise WrongUsage(f"--json does not suit -o {options.output}, whose ending is of a table")
-    writer = {".csv": TableWriter, ".tsv": TsvWriter}.get(ending, TextWriter)
+    if ending in _DELIMITERS:
+        return partial(TableWriter, delimiter=_DELIMITERS[ending])
     if options.json or ending in _JSON:
-        writer = JsonWriter
-    if options.id_column is not None and not writer.takes_ids:
+        return JsonWriter
+    if options.id_column is not None:
         raise WrongUsage(
             "--id-column: lines of text have no ids; give -o a name that ends in .csv, .tsv or "
             ".jsonl, or --json"
         )
-    return writer
+    return TextWriter
 
 
 @contextmanager
@@ -112,26 +101,19 @@ def opened(path: str) -> Iterator[TextIO]:
         with open(path, "w", encoding="utf-8", newline="") as out:
             yield out
         return
-    folder, name = os.path.split(os.path.realpath(path))
+    target = os.path.realpath(path)
+    part = os.path.join(os.path.dirname(target), f".{os.path.basename(target)}.{os.getpid()}")
     try:
-        handle, part = tempfile.mkstemp(prefix=f".{name}.", dir=folder)
+        handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666)
     except OSError as error:
         raise type(error)(error.errno, error.strerror, path) from None
     try:
         with open(handle, "w", encoding="utf-8", newline="") as out:
             yield out
-        os.chmod(part, _mode(path))
-        os.replace(part, os.path.realpath(path))
+        if os.path.exists(target):
+            shutil.copymode(target, part)
+        os.replace(part, target)
     except BaseException:
         with suppress(OSError):
             os.unlink(part)
         raise
-
-
-def _mode(path: str) -> int:
-    """Return the permissions of a file, or those of a new one."""
-    if os.path.exists(path):
-        return os.stat(path).st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

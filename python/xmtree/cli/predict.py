@@ -72,13 +72,13 @@ def run(options: argparse.Namespace) -> int:
         for first_row, batch in reader.numbered(True):
             rows = model.rows(batch, reader, first_row)
             labels, scores = model.learner.predict_topk(rows, options.k, scores=options.scores)
-            writer.write(batch.ids, _rows(labels, scores, options.threshold))
+            writer.write(batch.ids, rows_of(labels, scores, options.threshold))
             if report:
                 report(first_row + len(batch), 0, None, None)
     return 0
 
 
-def _rows(labels: Any, scores: Any, threshold: float) -> Iterator[Row]:
+def rows_of(labels: Any, scores: Any, threshold: float) -> Iterator[Row]:
     """Yield the labels and scores of each row that exist and reach the threshold."""
     counts = ((scores > -math.inf) & (scores >= threshold)).sum(axis=1).tolist()
     for row, values, n in zip(labels.tolist(), scores.tolist(), counts, strict=True):

@@ -125,8 +125,7 @@ def _counts(
     y_true: Any, y_pred: Any, average: Any, classes: Any
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return the numbers of hits, true and predicted labels: per label or row, or in total."""
-    if average not in AVERAGES:
-        raise ValueError(f'average must be "micro", "macro" or "row", got {average!r}')
+    _check_average(average)
     true, found = matching.pair_of_sets(y_true, y_pred, matching.column_labels(classes))
     both = true.multiply(found).tocsr()
 
@@ -138,6 +137,11 @@ def _counts(
         return np.diff(sets.indptr)
 
     return count(both), count(true), count(found)
+
+
+def _check_average(average: Any) -> None:
+    if average not in AVERAGES:
+        raise ValueError(f'average must be "micro", "macro" or "row", got {average!r}')
 
 
 def _mean(above: NDArray[Any], below: NDArray[Any], zero_division: float) -> float:
@@ -180,8 +184,7 @@ def set_scorers(
     """Return the scorers of F1, precision and recall for these averages, by name."""
     averages: Any = [average] if isinstance(average, str) else list(average)
     for each in averages:
-        if each not in AVERAGES:
-            raise ValueError(f'average must be "micro", "macro" or "row", got {each!r}')
+        _check_average(each)
     return {
         f"{name}_{each}": SetScorer(measure, each, classes)
         for each in averages

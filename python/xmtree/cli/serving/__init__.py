@@ -1,0 +1,1 @@
+"""A model behind HTTP: the application of ``xmtree serve``."""
