@@ -17,8 +17,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from xmtree import _class_weight, _core, _validation
 from xmtree._base import Learner
-from xmtree._calibration import LEAST_ROWS, Calibration, Scale
+from xmtree._calibration import LEAST_ROWS, Calibration, Scale, without_unseen_columns
 from xmtree._labels import Target, encode
+from xmtree._labels.forms import entry_rows
 from xmtree._online import row_weights
 from xmtree._set_prediction import CONSTRAINT, ThresholdMixin, checked
 from xmtree._sharing import Change, learning
@@ -335,9 +336,10 @@ class LdSMClassifier(ThresholdMixin, TreeMixin, Learner):
         learned[rows] = 0
         self._model = self._empty(params, target)
         self._train(self._model.fit, X, target, learned)
+        held_out = without_unseen_columns(X, weights, learned, rows)
         weighted = _class_weight.times(self.class_weight, weights, target)
         weights = (weights if weighted is None else weighted)[rows]
-        ranked = RankedRows.of(self, X[rows], target.codes.tocsr()[rows], weights)
+        ranked = RankedRows.of(self, held_out, target.codes.tocsr()[rows], weights)
         probabilities = self._to_probabilities(ranked.scores)
         self._thresholds = fit(average, ranked, probabilities)
         # Free its memory before all rows are learned.
@@ -449,6 +451,20 @@ class LdSMClassifier(ThresholdMixin, TreeMixin, Learner):
             threshold = None if self.threshold is None else float(self.threshold)
         sets = self._sparse(X, threshold, self.n_labels)
         sets.data = np.ones(len(sets.data), np.int64)
+        return sets
+
+    def _likely_sets(self, X: Any, bounds: Any, n_least: int) -> sp.csr_matrix:
+        """Return the labels with scores above ``bounds``, and with ``n_least`` the best label."""
+        found = self._sparse(X, float(np.min(bounds)), None)
+        is_likely = found.data > (bounds[found.indices] if np.ndim(bounds) else bounds)
+        row, column = entry_rows(found)[is_likely], found.indices[is_likely]
+        if n_least:
+            best = self._best(X)
+            row = np.concatenate([row, np.flatnonzero(best >= 0)])
+            column = np.concatenate([column, best[best >= 0]])
+        sets = sp.csr_matrix((np.ones(len(row), np.int64), (row, column)), found.shape)
+        sets.sum_duplicates()
+        sets.data[:] = 1
         return sets
 
     def _sparse(self, X: Any, threshold: float | None, n_labels: int | None) -> sp.csr_matrix:

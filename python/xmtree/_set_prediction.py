@@ -6,13 +6,11 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmtree import _validation
-from xmtree._prediction import in_parts
 from xmtree._sklearn import StrOptions, validate_params
-from xmtree._thresholds import AVERAGES, N_BEST, Thresholds
+from xmtree._thresholds import AVERAGES, Thresholds
 
 #: Constraints of the parameter other than an interval of numbers.
 CONSTRAINT: list[Any] = [None, StrOptions(set(AVERAGES)), "array-like"]
@@ -60,38 +58,6 @@ class ThresholdMixin:
                 "fit again, or set numbers"
             )
         return found.values if found.average == "macro" else float(found.values), found.n_least
-
-    def _likely_sets(self: Any, X: Any, bounds: Any, n_least: int) -> sp.csr_matrix:
-        """Return the labels with probabilities above ``bounds`` as a CSR indicator of int64."""
-        n_classes = len(self.classes_)
-        parts = [_likely(self, rows, bounds, n_least) for _, rows in in_parts(X, 10 * N_BEST)]
-        columns, counts = (np.concatenate(each) for each in zip(*parts, strict=True))
-        starts = np.concatenate([[0], np.cumsum(counts)])
-        sets = sp.csr_matrix(
-            (np.ones(len(columns), np.int64), columns, starts), shape=(X.shape[0], n_classes)
-        )
-        sets.sort_indices()
-        return sets
-
-
-def _likely(
-    estimator: Any, X: Any, bounds: Any, n_least: int
-) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
-    """Return the labels above ``bounds`` row after row, and their numbers."""
-    n_classes, lowest = len(estimator.classes_), np.min(bounds)
-    # As few labels as possible, because each costs a search.
-    k = min(10, n_classes)
-    while True:
-        codes, scores = estimator._topk(X, k)
-        probabilities = estimator._to_probabilities(scores)
-        if k == n_classes or not np.any(probabilities[:, -1] > lowest):
-            break
-        k = min(4 * k, n_classes)
-    its = bounds[codes.clip(0)] if np.ndim(bounds) else bounds
-    is_likely = (probabilities > its) & (codes >= 0)
-    if n_least:
-        is_likely[:, 0] = codes[:, 0] >= 0
-    return codes[is_likely], is_likely.sum(axis=1)
 
 
 def checked(threshold: Any, n_classes: int) -> Any:
