@@ -115,6 +115,26 @@ impl<'a> Solver<'a> {
     /// Solves a problem, starting from the `duals` of its first examples; the others start at 0. Rows
     /// of a later round come last, so the dual variables of a round fit the next one.
     pub fn solve(&mut self, problem: &Problem<'_>, duals: &[f32], seed: u64) {
+        self.start(problem, duals);
+        self.run(self.examples.len(), seed);
+    }
+
+    /// Solves a problem without the rows that `is_out` names, starting from the `duals` of its first
+    /// examples. Equal rows must be all in or all out.
+    pub fn solve_rest(
+        &mut self,
+        problem: &Problem<'_>,
+        duals: &[f32],
+        is_out: impl Fn(u32) -> bool,
+        seed: u64,
+    ) {
+        self.start(problem, duals);
+        let (n, _) = self.leave_out(is_out);
+        self.run(n, seed);
+    }
+
+    /// Reads a problem and the `duals` of its first examples; the others start at 0.
+    fn start(&mut self, problem: &Problem<'_>, duals: &[f32]) {
         self.clear();
         let positive_cost = problem.cost * problem.positive_weight;
         self.read(problem.positives.iter().copied(), 1.0, positive_cost);
@@ -133,7 +153,6 @@ impl<'a> Solver<'a> {
                 self.add::<true>(row, factor);
             }
         }
-        self.run(self.examples.len(), seed);
     }
 
     /// Adds the examples of rows of one sign, with `cost` for the loss of a row of weight 1.
@@ -184,11 +203,24 @@ impl<'a> Solver<'a> {
         is_out: impl Fn(u32) -> bool,
         seed: u64,
     ) -> Vec<(u32, f32)> {
-        let out = self.examples.iter().filter(|example| is_out(example.row));
-        let out: Vec<SvmExample> = out.copied().collect();
-        if out.is_empty() {
+        let (n, has_changed) = self.leave_out(&is_out);
+        if n == self.examples.len() {
             return Vec::new();
         }
+        // The solution does not depend on rows whose dual variable is 0.
+        if has_changed {
+            self.run(n, seed);
+        }
+        let rows = problem.rows().filter(|&row| is_out(row));
+        rows.map(|row| (row, self.margin::<true>(row) as f32))
+            .collect()
+    }
+
+    /// Removes the part of the rows that `is_out` names from the solution. Returns the number of
+    /// examples that remain, which now come first, and whether the solution has changed.
+    fn leave_out(&mut self, is_out: impl Fn(u32) -> bool) -> (usize, bool) {
+        let out = self.examples.iter().filter(|example| is_out(example.row));
+        let out: Vec<SvmExample> = out.copied().collect();
         self.examples.retain(|example| !is_out(example.row));
         let n = self.examples.len();
         let mut has_changed = false;
@@ -203,13 +235,7 @@ impl<'a> Solver<'a> {
         }
         // They stay in the list, so that `clear` also resets the weights of their columns.
         self.examples.extend(out);
-        // The solution does not depend on rows whose dual variable is 0.
-        if has_changed {
-            self.run(n, seed);
-        }
-        let rows = problem.rows().filter(|&row| is_out(row));
-        rows.map(|row| (row, self.margin::<true>(row) as f32))
-            .collect()
+        (n, has_changed)
     }
 
     /// Runs the descent over the first `n` examples, starting from their current dual variables.

@@ -1,12 +1,12 @@
 //! Training of scorers, round by round.
 //!
 //! ```text
-//! sample with each power of inverse document frequencies -> solve -> mine -> solve -> mine
-//!   -> sample with each cost -> solve -> join, calibration
+//! solve -> mine -> solve -> mine -> sample of labels with each power of inverse document
+//!   frequencies and cost -> solve with the best -> join, calibration
 //! ```
 
 use super::dense::{DenseColumns, BLOCK};
-use super::fit::{fit_calibration, fit_join, FitRow, FitSample};
+use super::fit::{best_gains, fit_calibration, fit_join, FitRow, FitSample};
 use super::negatives::{first_negatives, Candidates, Negatives};
 use super::rank::OneAgainstSome;
 use super::rows::{DistinctRows, ScorerRows};
@@ -22,16 +22,19 @@ use crate::threads::map_with_worker;
 /// Powers of inverse document frequencies that are compared: long texts gain much by 1, short ones
 /// lose.
 const POWERS: [f64; 2] = [0.0, 1.0];
-/// Factor by which power 1 must rank held-out rows better than power 0. The comparison favors 1,
-/// because the few negatives of the first round leave frequent features too much weight, and so
-/// does a sample of the labels. With mined negatives, gains of a few percent turn into losses.
-const CLEAR_GAIN: f64 = 1.1;
-/// Costs that are compared in the last round unless one is given: few features and noisy labels
-/// need a lower cost.
-const COSTS: [f64; 2] = [1.0, 0.25];
-/// Factor by which cost 1/4 must rank held-out rows better than cost 1. The sample hides a part of
-/// what cost 1/4 loses, because it has fewer labels to confuse.
-const CLEAR_GAIN_OF_COST: f64 = 1.02;
+/// The power in mining. These negatives suit both powers.
+const POWER_OF_MINING: f64 = 0.5;
+/// Costs that are compared unless one is given. Few features and noisy labels need a lower cost,
+/// many features and rare labels a higher one.
+const COSTS: [f64; 3] = [1.0, 0.25, 4.0];
+
+/// Share of the gain on held-out rows by which a cost above 1 seems better than it is: a label with
+/// few rows needs a higher cost if some of them are held out.
+const BIAS_TO_HIGH_COST: f64 = 0.04;
+/// The same for power 1, for each further step of the sample of labels: a sample has fewer labels to
+/// confuse.
+const BIAS_TO_POWER: f64 = 0.015;
+
 /// Number of times that negatives are mined.
 const N_MINING: usize = 2;
 /// Number of times that progress counts each label.
@@ -39,10 +42,12 @@ pub const N_ROUNDS: usize = 1 + N_MINING;
 
 /// Least number of labels to compare on, approximately, if there are so many.
 const MIN_SAMPLED: usize = 256;
-/// At least one label in this many is sampled to compare powers, and to compare costs: the sample
-/// is a smaller problem of the same kind.
-pub(super) const MAX_STEP: usize = 4;
-const MAX_STEP_OF_COST: usize = 16;
+/// Values of rows, with [`VALUES_OF_ROW`] for the rest of each row, up to which all labels are
+/// compared on. With more values fewer are: the comparison may take about a tenth of the training.
+const VALUES_OF_ALL: usize = 125_000;
+const VALUES_OF_ROW: usize = 10;
+/// At least one label in this many is sampled.
+const MAX_STEP: usize = 8;
 
 /// Accuracy of the last solutions, liblinear's usual 0.1: weights hardly change below it.
 const ACCURACY: Accuracy = Accuracy {
@@ -97,8 +102,18 @@ struct Round {
     /// Power of the inverse document frequencies that scale the rows.
     power: f64,
     cost: f64,
-    /// Set in the last round, whose solutions are final; others keep their dual variables.
-    is_last: bool,
+    stage: Stage,
+}
+
+/// What the solutions of a round are for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Stage {
+    /// Negatives are mined with them, and their dual variables are kept.
+    Mining,
+    /// They are compared on the rows of the fit, which they leave out.
+    Comparison,
+    /// They are final. The rows of the fit have margins by solutions without them, too.
+    Last,
 }
 
 /// Trains the scorers of `examples`, whose dense columns are known, from `candidates`. `is_parallel`
@@ -163,36 +178,32 @@ struct Trainer<'a> {
 
 impl<'a> Trainer<'a> {
     fn train(mut self) -> Result<OneAgainstSome> {
+        let cost = self.params.cost.unwrap_or(COSTS[0]);
         let round = Round {
-            power: POWERS[0],
-            cost: self.params.cost.unwrap_or(COSTS[0]),
-            is_last: false,
+            power: if self.has_powers() {
+                POWER_OF_MINING
+            } else {
+                0.0
+            },
+            cost,
+            stage: Stage::Mining,
         };
-        let (mut round, mut known) = (round, Vec::new());
-        // The powers scale sparse columns only.
-        if self.dense_columns.len() + 1 < self.examples.width {
-            let powers = POWERS.map(|power| Round { power, ..round });
-            (round, known) = self.choose(powers, CLEAR_GAIN)?;
-        }
         let rows = self.rows(round.power);
         for _ in 0..N_MINING {
-            let mut solved = self.solve(&rows, round, known)?;
+            let mut solved = self.solve(&rows, round)?;
             let duals = |solution: &mut Option<Solution>| {
                 let duals = solution.as_mut().map(|solution| &mut solution.duals);
                 duals.map(std::mem::take).unwrap_or_default()
             };
             self.duals = solved.iter_mut().map(duals).collect();
             let weights = self.weights(&rows, &solved)?;
-            known = Vec::new();
             drop(solved);
             self.mine(&weights)?;
         }
-        round.is_last = true;
-        if self.params.cost.is_none() {
-            let costs = COSTS.map(|cost| Round { cost, ..round });
-            (round, known) = self.choose(costs, CLEAR_GAIN_OF_COST)?;
-        }
-        let solved = self.solve(&rows, round, known)?;
+        drop(rows);
+        let round = self.choose()?;
+        let rows = self.rows(round.power);
+        let solved = self.solve(&rows, round)?;
         let weights = self.weights(&rows, &solved)?;
         let fit_rows = self.fit_rows(&weights, &solved, &self.scored);
         let (join, _) = fit_join(&fit_rows);
@@ -209,58 +220,77 @@ impl<'a> Trainer<'a> {
         ScorerRows::new(self.examples, self.dense_columns, power)
     }
 
-    /// Returns the second of two rounds if its scorers rank the rows of the fit better by the
-    /// factor `clear_gain`, else the first, and its solutions. Both are tried on a sample of the
-    /// labels.
-    fn choose(&self, rounds: [Round; 2], clear_gain: f64) -> Result<(Round, Solutions)> {
-        let [first, second] = rounds;
-        let (solved, gain) = self.solve_sample(first)?;
-        let (other, other_gain) = self.solve_sample(second)?;
-        Ok(if other_gain > clear_gain * gain {
-            (second, other)
-        } else {
-            (first, solved)
-        })
+    /// Returns whether powers matter: they scale sparse columns only.
+    fn has_powers(&self) -> bool {
+        self.dense_columns.len() + 1 < self.examples.width
     }
 
-    /// Solves the problems of a sample of the labels. Returns the solutions and the gain of their
-    /// scorers on the rows of the fit.
-    fn solve_sample(&self, round: Round) -> Result<(Solutions, f64)> {
-        let rows = self.rows(round.power);
-        let (n_labels, seed) = (self.examples.n_labels, self.params.seed);
-        let max_step = if round.is_last {
-            MAX_STEP_OF_COST
-        } else {
-            MAX_STEP
-        };
-        let is_sampled = |label| is_sampled(label, n_labels, max_step, seed);
-        let solved = self.map_labels(&rows, |solver, label| {
+    /// Returns the last round, with the power and cost whose scorers rank the rows of the fit best.
+    /// All are tried on the same sample of the labels; see [`lead`].
+    fn choose(&self) -> Result<Round> {
+        let costs = self.params.cost.map_or(COSTS.to_vec(), |cost| vec![cost]);
+        let powers = &POWERS[..if self.has_powers() { 2 } else { 1 }];
+        let round = |power, cost, stage| Round { power, cost, stage };
+        let mut best = round(powers[0], costs[0], Stage::Last);
+        if powers.len() * costs.len() == 1 {
+            return Ok(best);
+        }
+        let (n_labels, rows) = (self.examples.n_labels, &self.examples.rows);
+        let step = sampling_step(n_labels, rows.n_values(), rows.len());
+        let mut gains_of_first = None;
+        let mut most = 0.0;
+        for &power in powers {
+            let rows = self.rows(power);
+            for &cost in &costs {
+                let is_high = costs.len() > 1 && cost > COSTS[0];
+                let is_rare = power > POWERS[0];
+                // Each gives rare features more weight; together they are too much.
+                if is_rare && is_high {
+                    continue;
+                }
+                let gains = self.gains(&rows, round(power, cost, Stage::Comparison), step)?;
+                let Some(first) = &gains_of_first else {
+                    gains_of_first = Some(gains);
+                    continue;
+                };
+                let bias = match (is_high, is_rare) {
+                    (true, _) => BIAS_TO_HIGH_COST,
+                    (_, true) => BIAS_TO_POWER * (step - 1) as f64,
+                    _ => 0.0,
+                };
+                let lead = lead(first, &gains, bias);
+                if lead > most {
+                    (most, best) = (lead, round(power, cost, Stage::Last));
+                }
+            }
+        }
+        Ok(best)
+    }
+
+    /// Returns what each row of the fit gains by scorers of a sample of the labels.
+    fn gains(&self, rows: &ScorerRows<'_>, round: Round, step: usize) -> Result<Vec<f64>> {
+        let is_sampled = |label| is_sampled(label, step, self.params.seed);
+        let solved = self.map_labels(rows, |solver, label| {
             self.control.check()?;
             let is_solved = is_sampled(label) && !self.positives.get(label).is_empty();
-            Ok(is_solved.then(|| self.solve_label(solver, round, label, true)))
+            Ok(is_solved.then(|| self.solve_label(solver, round, label)))
         })?;
         let mut scored = Ragged::default();
         for i in 0..self.scored.len() {
             let labels = self.scored.get(i).iter().copied();
             scored.push(labels.filter(|&(label, _)| is_sampled(label as usize)));
         }
-        let weights = self.weights(&rows, &solved)?;
-        let (_, gain) = fit_join(&self.fit_rows(&weights, &solved, &scored));
-        Ok((solved, gain))
+        let weights = self.weights(rows, &solved)?;
+        Ok(best_gains(&self.fit_rows(&weights, &solved, &scored)))
     }
 
-    /// Solves the problems of all labels, except those whose solution is `known`.
-    fn solve(&self, rows: &ScorerRows<'_>, round: Round, known: Solutions) -> Result<Solutions> {
-        let mut solved = self.map_labels(rows, |solver, label| {
+    /// Solves the problems of all labels.
+    fn solve(&self, rows: &ScorerRows<'_>, round: Round) -> Result<Solutions> {
+        self.map_labels(rows, |solver, label| {
             self.control.tick(1)?;
-            let is_known = known.get(label).is_some_and(Option::is_some);
-            let is_solved = !is_known && !self.positives.get(label).is_empty();
-            Ok(is_solved.then(|| self.solve_label(solver, round, label, round.is_last)))
-        })?;
-        for (solution, known) in solved.iter_mut().zip(known) {
-            *solution = known.or_else(|| solution.take());
-        }
-        Ok(solved)
+            let is_solved = !self.positives.get(label).is_empty();
+            Ok(is_solved.then(|| self.solve_label(solver, round, label)))
+        })
     }
 
     /// Returns the result of `solve` for each label.
@@ -274,44 +304,39 @@ impl<'a> Trainer<'a> {
         map_with_worker(self.is_parallel, labels, new_solver, solve)
     }
 
-    fn solve_label(
-        &self,
-        solver: &mut Solver<'_>,
-        round: Round,
-        label: usize,
-        holds_out: bool,
-    ) -> Solution {
+    fn solve_label(&self, solver: &mut Solver<'_>, round: Round, label: usize) -> Solution {
         let positives = self.positives.get(label);
-        let (out, kept): (Vec<u32>, Vec<u32>) = positives
-            .iter()
-            .partition(|&&row| self.fit_sample.contains(row));
+        let is_out = |row| self.fit_sample.contains(row);
+        let (out, kept): (Vec<u32>, Vec<u32>) = positives.iter().partition(|&&row| is_out(row));
         let is_split = self.has_one_label && kept.len() >= LEAST_POSITIVES;
+        let is_last = round.stage == Stage::Last;
         let problem = Problem {
             positives: if is_split { &kept } else { positives },
             negatives: &self.negatives.rows(label),
-            late_positives: if is_split && round.is_last { &out } else { &[] },
+            late_positives: if is_split && is_last { &out } else { &[] },
             positive_weight: self.positive_weights[label],
             cost: round.cost,
         };
         let seed = mix(self.params.seed ^ (label as u64 + 1).rotate_left(32));
-        solver.accuracy = if round.is_last {
-            ACCURACY
-        } else {
+        solver.accuracy = if round.stage == Stage::Mining {
             FIRST_ACCURACY
+        } else {
+            ACCURACY
         };
         let duals = self.duals.get(label).map_or(&[][..], Vec::as_slice);
-        solver.solve(&problem, duals, seed);
+        if round.stage == Stage::Comparison {
+            solver.solve_rest(&problem, duals, is_out, seed);
+        } else {
+            solver.solve(&problem, duals, seed);
+        }
         let mut solution = Solution {
             scorer: solver.scorer(self.params.weight_threshold),
             ..Solution::default()
         };
-        if !round.is_last {
-            solution.duals = solver.duals();
-        }
-        if holds_out {
-            solver.accuracy = ACCURACY;
-            let is_out = |row| self.fit_sample.contains(row);
-            solution.held_out = solver.solve_without(&problem, is_out, seed);
+        match round.stage {
+            Stage::Mining => solution.duals = solver.duals(),
+            Stage::Comparison => {}
+            Stage::Last => solution.held_out = solver.solve_without(&problem, is_out, seed),
         }
         solution
     }
@@ -377,10 +402,24 @@ impl<'a> Trainer<'a> {
     }
 }
 
-/// Returns whether a label belongs to the sample, which has at least one label in `max_step`.
-pub(super) fn is_sampled(label: usize, n_labels: usize, max_step: usize, seed: u64) -> bool {
-    let step = (n_labels / MIN_SAMPLED).clamp(1, max_step) as u64;
-    mix(label as u64 ^ seed.rotate_left(7)).is_multiple_of(step)
+/// Returns one in how many labels is sampled, for rows with `n_values` values.
+pub(super) fn sampling_step(n_labels: usize, n_values: usize, n_rows: usize) -> usize {
+    let by_values = (n_values + VALUES_OF_ROW * n_rows) / VALUES_OF_ALL;
+    by_values.min(n_labels / MIN_SAMPLED).clamp(1, MAX_STEP)
+}
+
+/// Returns whether a label belongs to the sample of about one in `step`.
+pub(super) fn is_sampled(label: usize, step: usize, seed: u64) -> bool {
+    mix(label as u64 ^ seed.rotate_left(7)).is_multiple_of(step as u64)
+}
+
+/// Returns by how much the gains of rows are larger than `before`, less the standard error of this
+/// difference and the share `bias` of all gains before. The differences are paired, because rows
+/// differ more than scorers.
+pub(super) fn lead(before: &[f64], gains: &[f64], bias: f64) -> f64 {
+    let differences = || gains.iter().zip(before).map(|(gain, before)| gain - before);
+    let error = differences().map(|d| d * d).sum::<f64>().sqrt();
+    differences().sum::<f64>() - error - bias * before.iter().sum::<f64>()
 }
 
 /// Returns (inverse propensity of a label)^`tail_weight`, divided by the mean over all positives.

@@ -1,6 +1,6 @@
 //! The scaled rows, and the sample of labels.
 
-use super::super::train::{is_sampled, MAX_STEP};
+use super::super::train::{is_sampled, sampling_step, MAX_STEP};
 use super::*;
 
 /// Returns row `i` of `rows`, with the constant last.
@@ -63,9 +63,12 @@ proptest! {
 #[test]
 fn many_labels_are_sampled() {
     const N_LABELS: usize = 600;
+    let step = sampling_step(N_LABELS, MAX_STEP);
     let n_sampled = (0..N_LABELS)
-        .filter(|&label| is_sampled(label, N_LABELS, MAX_STEP, 3))
+        .filter(|&label| is_sampled(label, step, 3))
         .count();
     assert!((200..400).contains(&n_sampled));
-    assert!((0..500).all(|label| is_sampled(label, 500, MAX_STEP, 3)));
+    assert_eq!(sampling_step(500, MAX_STEP), 1);
+    assert!((0..500).all(|label| is_sampled(label, 1, 3)));
+    assert_eq!(sampling_step(100_000, MAX_STEP), MAX_STEP);
 }
