@@ -19,14 +19,14 @@ use crate::learners::mix;
 use crate::metrics::propensities;
 use crate::threads::map_with_worker;
 
-/// Powers of inverse document frequencies that are compared: long texts gain much by 1, short ones
-/// lose.
-const POWERS: [f64; 2] = [0.0, 1.0];
-/// The power in mining. These negatives suit both powers.
+/// The power of inverse document frequencies in mining. These negatives suit powers 0 and 1, which
+/// are compared afterwards: long texts gain much by 1, short ones lose.
 const POWER_OF_MINING: f64 = 0.5;
-/// Costs that are compared unless one is given. Few features and noisy labels need a lower cost,
-/// many features and rare labels a higher one.
-const COSTS: [f64; 3] = [1.0, 0.25, 4.0];
+/// The cost in mining, and the costs that it is compared with unless one is given. Few features and
+/// noisy labels need a lower cost, many features and rare labels a higher one.
+const COST: f64 = 1.0;
+const LOW_COST: f64 = 0.25;
+const HIGH_COST: f64 = 4.0;
 
 /// Share of the gain on held-out rows by which a cost above 1 seems better than it is: a label with
 /// few rows needs a higher cost if some of them are held out.
@@ -54,7 +54,7 @@ const ACCURACY: Accuracy = Accuracy {
     max_rounds: 20,
     tolerance: 0.1,
 };
-/// Accuracy of solutions that the next round continues: mined negatives hardly depend on more.
+/// Accuracy of other solutions: mined negatives and comparisons hardly depend on more.
 const FIRST_ACCURACY: Accuracy = Accuracy {
     max_rounds: 5,
     ..ACCURACY
@@ -178,7 +178,7 @@ struct Trainer<'a> {
 
 impl<'a> Trainer<'a> {
     fn train(mut self) -> Result<OneAgainstSome> {
-        let cost = self.params.cost.unwrap_or(COSTS[0]);
+        let cost = self.params.cost.unwrap_or(COST);
         let round = Round {
             power: if self.has_powers() {
                 POWER_OF_MINING
@@ -228,40 +228,50 @@ impl<'a> Trainer<'a> {
     /// Returns the last round, with the power and cost whose scorers rank the rows of the fit best.
     /// All are tried on the same sample of the labels; see [`lead`].
     fn choose(&self) -> Result<Round> {
-        let costs = self.params.cost.map_or(COSTS.to_vec(), |cost| vec![cost]);
-        let powers = &POWERS[..if self.has_powers() { 2 } else { 1 }];
-        let round = |power, cost, stage| Round { power, cost, stage };
-        let mut best = round(powers[0], costs[0], Stage::Last);
-        if powers.len() * costs.len() == 1 {
+        let (fits_cost, has_powers) = (self.params.cost.is_none(), self.has_powers());
+        let last = |power, cost| Round {
+            power,
+            cost,
+            stage: Stage::Last,
+        };
+        let cost = self.params.cost.unwrap_or(COST);
+        let mut best = last(0.0, cost);
+        if !fits_cost && !has_powers {
             return Ok(best);
         }
         let (n_labels, rows) = (self.examples.n_labels, &self.examples.rows);
         let step = sampling_step(n_labels, rows.n_values(), rows.len());
-        let mut gains_of_first = None;
+        let gains = |rows: &ScorerRows<'_>, power, cost| {
+            let stage = Stage::Comparison;
+            self.gains(rows, Round { power, cost, stage }, step)
+        };
+        let rows = self.rows(0.0);
+        let first = gains(&rows, 0.0, cost)?;
         let mut most = 0.0;
-        for &power in powers {
-            let rows = self.rows(power);
-            for &cost in &costs {
-                let is_high = costs.len() > 1 && cost > COSTS[0];
-                let is_rare = power > POWERS[0];
-                // Each gives rare features more weight; together they are too much.
-                if is_rare && is_high {
-                    continue;
-                }
-                let gains = self.gains(&rows, round(power, cost, Stage::Comparison), step)?;
-                let Some(first) = &gains_of_first else {
-                    gains_of_first = Some(gains);
-                    continue;
-                };
-                let bias = match (is_high, is_rare) {
-                    (true, _) => BIAS_TO_HIGH_COST,
-                    (_, true) => BIAS_TO_POWER * (step - 1) as f64,
-                    _ => 0.0,
-                };
-                let lead = lead(first, &gains, bias);
-                if lead > most {
-                    (most, best) = (lead, round(power, cost, Stage::Last));
-                }
+        let mut consider = |power, cost, gains: &[f64], bias| {
+            let lead = lead(&first, gains, bias);
+            if lead > most {
+                (most, best) = (lead, last(power, cost));
+            }
+        };
+        let mut is_low_worse = false;
+        if fits_cost {
+            let low = gains(&rows, 0.0, LOW_COST)?;
+            consider(0.0, LOW_COST, &low, 0.0);
+            // If a low cost is better, a high one is worse, and the reverse.
+            if lead(&first, &low, 0.0) <= 0.0 {
+                let high = gains(&rows, 0.0, HIGH_COST)?;
+                consider(0.0, HIGH_COST, &high, BIAS_TO_HIGH_COST);
+            }
+            is_low_worse = lead(&low, &first, 0.0) > 0.0;
+        }
+        if has_powers {
+            let bias = BIAS_TO_POWER * (step - 1) as f64;
+            let rows = self.rows(1.0);
+            consider(1.0, cost, &gains(&rows, 1.0, cost)?, bias);
+            // A high cost gives rare features more weight, too; together they are too much.
+            if fits_cost && !is_low_worse {
+                consider(1.0, LOW_COST, &gains(&rows, 1.0, LOW_COST)?, bias);
             }
         }
         Ok(best)
@@ -318,11 +328,7 @@ impl<'a> Trainer<'a> {
             cost: round.cost,
         };
         let seed = mix(self.params.seed ^ (label as u64 + 1).rotate_left(32));
-        solver.accuracy = if round.stage == Stage::Mining {
-            FIRST_ACCURACY
-        } else {
-            ACCURACY
-        };
+        solver.accuracy = if is_last { ACCURACY } else { FIRST_ACCURACY };
         let duals = self.duals.get(label).map_or(&[][..], Vec::as_slice);
         if round.stage == Stage::Comparison {
             solver.solve_rest(&problem, duals, is_out, seed);

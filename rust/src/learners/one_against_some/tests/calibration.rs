@@ -1,6 +1,6 @@
 //! The fit of join and calibration.
 
-use super::super::fit::{fit_calibration, fit_join, Candidate, FitRow};
+use super::super::fit::{best_gains, fit_calibration, fit_join, Candidate, FitRow};
 use super::*;
 use crate::learners::mix;
 
@@ -108,9 +108,15 @@ fn the_join_fits_the_better_model() {
     );
     // P@1 + P@3 + P@5 of 200 rows whose only label is ranked first.
     assert!(is_near(gain, 200.0 * 23.0 / 15.0, 1e-9));
+    for by_trees in [false, true] {
+        let gains = best_gains(&rows(by_trees));
+        assert_eq!(gains.len(), 200);
+        assert!(gains.iter().sum::<f64>() > 0.95 * gain, "{gains:?}");
+    }
     let join = Join {
         floor: 0.01,
         weight: 0.5,
     };
     assert_eq!(fit_join(&[]), (join, 0.0));
+    assert!(best_gains(&[]).is_empty());
 }

@@ -1,6 +1,6 @@
 //! The scaled rows, and the sample of labels.
 
-use super::super::train::{is_sampled, sampling_step, MAX_STEP};
+use super::super::train::{is_sampled, lead, sampling_step};
 use super::*;
 
 /// Returns row `i` of `rows`, with the constant last.
@@ -61,14 +61,32 @@ proptest! {
 }
 
 #[test]
-fn many_labels_are_sampled() {
-    const N_LABELS: usize = 600;
-    let step = sampling_step(N_LABELS, MAX_STEP);
-    let n_sampled = (0..N_LABELS)
-        .filter(|&label| is_sampled(label, step, 3))
-        .count();
-    assert!((200..400).contains(&n_sampled));
-    assert_eq!(sampling_step(500, MAX_STEP), 1);
-    assert!((0..500).all(|label| is_sampled(label, 1, 3)));
-    assert_eq!(sampling_step(100_000, MAX_STEP), MAX_STEP);
+fn labels_are_sampled_if_many_rows_have_many() {
+    for (n_labels, n_values, n_rows, step) in [
+        (100_000, 100_000, 1000, 1),
+        (100_000, 100_000, 20_000, 2),
+        (100_000, 1_000_000, 10_000, 8),
+        (100_000, 100_000_000, 10_000, 8),
+        (1100, 100_000_000, 10_000, 4),
+        (500, 100_000_000, 10_000, 1),
+    ] {
+        assert_eq!(sampling_step(n_labels, n_values, n_rows), step);
+        let n_sampled = (0..n_labels).filter(|&label| is_sampled(label, step, 3));
+        let share = n_sampled.count() as f64 / n_labels as f64;
+        assert!(is_near(share, 1.0 / step as f64, 0.1), "{share} {step}");
+    }
+}
+
+#[test]
+fn a_lead_is_more_than_noise_and_bias() {
+    let before = [0.5, 1.0, 0.0, 1.5, 0.0, 0.0];
+    assert_eq!(lead(&before, &before, 0.0), 0.0);
+    // One row alone may be noise.
+    assert_eq!(lead(&before, &[0.5, 1.0, 1.0, 1.5, 0.0, 0.0], 0.0), 0.0);
+    let four = [1.5, 2.0, 1.0, 2.5, 0.0, 0.0];
+    assert!(is_near(lead(&before, &four, 0.0), 4.0 - 2.0, 1e-12));
+    assert!(is_near(lead(&before, &four, 0.5), 4.0 - 2.0 - 1.5, 1e-12));
+    // Losses count as much as gains.
+    assert!(lead(&before, &[1.5, 2.0, 1.0, 0.5, 0.0, 0.0], 0.0) <= 0.0);
+    assert!(lead(&four, &before, 0.0) < 0.0);
 }

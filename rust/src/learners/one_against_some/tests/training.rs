@@ -57,6 +57,14 @@ proptest! {
             let wanted = product(&weights, &full(&examples, row));
             prop_assert!(is_near(margin.into(), wanted, 1e-4), "{margin} {wanted}");
         }
+        // The same without a solution for all rows before, from any dual variables.
+        for duals in [vec![], vec![0.5; 4]] {
+            solver.solve_rest(&all, &duals, is_out, 5);
+            let found = full_weights(&solver.scorer(0.0), examples.width);
+            for (found, wanted) in found.iter().zip(&weights) {
+                prop_assert!(is_near(*found, *wanted, 1e-4), "{found} {wanted}");
+            }
+        }
     }
 
     #[test]
