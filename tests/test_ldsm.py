@@ -156,6 +156,54 @@ def test_with_all_rows_as_negatives_scorers_equal_liblinear():
     np.testing.assert_allclose(found[known], expected[known], rtol=0.1, atol=0.05)
 
 
+def words_of(kind, seed=0):
+    """Return rows of words with one label each: words of the label, other rare ones, frequent ones.
+
+    A row has half of its label's words.
+    """
+    random = np.random.default_rng(seed)
+    n, n_labels, n_words, share_of_frequent = {
+        "rare words": (1000, 100, 3, 0.5),
+        "noisy labels": (1000, 40, 3, 0.0),
+        "few rows of a label": (900, 300, 20, 0.1),
+    }[kind]
+    y = random.permutation(np.arange(n) % n_labels)
+    own = random.integers(0, 600, (n_labels, 2 * n_words))
+    rows = np.zeros((n, 700), np.float32)
+    rows[:, 600:] = random.random((n, 100)) < share_of_frequent
+    for row, label in zip(rows, y, strict=True):
+        row[random.choice(own[label], n_words, replace=False)] = 1
+        row[random.integers(0, 600, n_words)] = 1
+    if kind == "noisy labels":
+        y = np.where(random.random(n) < 0.4, random.permutation(y), y)
+    return sp.csr_matrix(rows), y
+
+
+@pytest.mark.parametrize(
+    ("kind", "idf_power", "cost"),
+    [
+        ("rare words", 1.0, 1.0),
+        ("noisy labels", 0.0, 0.25),
+        ("few rows of a label", 0.0, 4.0),
+    ],
+)
+def test_power_and_cost_follow_the_rows(kind, idf_power, cost):
+    rows, y = words_of(kind)
+    models = [LdSMClassifier(**FEW, n_jobs=n_jobs).fit(rows, y) for n_jobs in (1, 2)]
+    summary = models[0]._model.summary()
+    assert (summary["scorer_idf_power"], summary["scorer_cost"]) == (idf_power, cost)
+    assert models[0]._model.to_bytes() == models[1]._model.to_bytes()
+    # A cost that is given is not compared, but powers are.
+    fixed = LdSMClassifier(**FEW, cost=1.0).fit(rows, y)._model.summary()
+    assert fixed["scorer_cost"] == 1.0
+    assert fixed["scorer_idf_power"] == 1.0 or idf_power == 0.0
+
+
+def test_power_and_cost_are_the_simplest_without_a_clear_gain(few):
+    summary = few._model.summary()
+    assert (summary["scorer_idf_power"], summary["scorer_cost"]) == (0.0, 1.0)
+
+
 def test_scores_of_sparse_scorers_are_probabilities():
     model = LdSMClassifier(**FEW).fit(X, Y)
     found = scores(model)

@@ -122,7 +122,7 @@ class LdSMClassifier(ThresholdMixin, TreeMixin, Learner):
     cost : float, optional
         C of the scorers' problems: weight of the losses relative to half the squared length of
         the weights. Lower values give smaller weights and suit few features and noisy labels.
-        None: 1/4 if it ranks the labels of held-out rows better by 4 percent, else 1.
+        None: 1, or 1/4 or 4 if it ranks the labels of held-out rows clearly better.
     weight_threshold : float, default=0.1
         Weights of the scorers below it are dropped. 0 keeps all weights that are not 0 in 16
         bits.
