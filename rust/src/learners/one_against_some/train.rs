@@ -328,7 +328,13 @@ impl<'a> Trainer<'a> {
             cost: round.cost,
         };
         let seed = mix(self.params.seed ^ (label as u64 + 1).rotate_left(32));
-        solver.accuracy = if is_last { ACCURACY } else { FIRST_ACCURACY };
+        // Solutions of a high cost are far from those that they start from.
+        let is_far = round.stage == Stage::Comparison && round.cost > COST;
+        solver.accuracy = if is_last || is_far {
+            ACCURACY
+        } else {
+            FIRST_ACCURACY
+        };
         let duals = self.duals.get(label).map_or(&[][..], Vec::as_slice);
         if round.stage == Stage::Comparison {
             solver.solve_rest(&problem, duals, is_out, seed);
