@@ -199,6 +199,15 @@ def test_power_and_cost_follow_the_rows(kind, idf_power, cost):
     assert fixed["scorer_idf_power"] == 1.0 or idf_power == 0.0
 
 
+@pytest.mark.parametrize(("n_more", "idf_power"), [(20, 1.0), (60, 0.0)])
+def test_rows_that_fill_a_tenth_of_the_columns_have_no_rare_words(n_more, idf_power):
+    rows, y = words_of("rare words")
+    more = np.random.default_rng(1).random((rows.shape[0], n_more)) < 0.4
+    rows = sp.hstack([rows, more.astype(np.float32)]).tocsr()
+    summary = LdSMClassifier(**FEW).fit(rows, y)._model.summary()
+    assert summary["scorer_idf_power"] == idf_power
+
+
 def test_power_and_cost_are_the_simplest_without_a_clear_gain(few):
     summary = few._model.summary()
     assert (summary["scorer_idf_power"], summary["scorer_cost"]) == (0.0, 1.0)

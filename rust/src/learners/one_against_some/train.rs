@@ -22,6 +22,8 @@ use crate::threads::map_with_worker;
 /// The power of inverse document frequencies in mining. These negatives suit powers 0 and 1, which
 /// are compared afterwards: long texts gain much by 1, short ones lose.
 const POWER_OF_MINING: f64 = 0.5;
+/// Share of the columns that rows of words fill at most.
+const MAX_FILLED: f64 = 0.1;
 /// The cost in mining, and the costs that it is compared with unless one is given. Few features and
 /// noisy labels need a lower cost, many features and rare labels a higher one.
 const COST: f64 = 1.0;
@@ -220,9 +222,12 @@ impl<'a> Trainer<'a> {
         ScorerRows::new(self.examples, self.dense_columns, power)
     }
 
-    /// Returns whether powers matter: they scale sparse columns only.
+    /// Returns whether powers matter: they scale sparse columns only, and suit words but not pixels,
+    /// which fill more of a row.
     fn has_powers(&self) -> bool {
-        self.dense_columns.len() + 1 < self.examples.width
+        let Examples { rows, width, .. } = self.examples;
+        let n_filled = MAX_FILLED * *width as f64 * rows.len() as f64;
+        self.dense_columns.len() + 1 < *width && (rows.n_values() as f64) < n_filled
     }
 
     /// Returns the last round, with the power and cost whose scorers rank the rows of the fit best.
