@@ -40,7 +40,15 @@ pub struct Traversal {
 }
 
 impl Traversal {
-    /// Sends the rows `which` of `rows` through a tree. Calls `on_leaf` with the number of each
+    /// Finds out which of the rows `which` of `rows` have all columns, for the following runs.
+    pub fn mark_full(&mut self, rows: &RaggedRows, which: Range<u32>) {
+        self.full.resize(rows.len(), false);
+        for row in which {
+            self.full[row as usize] = is_full(rows.row(row as usize).0);
+        }
+    }
+
+    /// Sends the rows `which` of `rows`, which are marked, through a tree. Calls `on_leaf` with the number of each
     /// leaf and the rows that reach it. The order of a row's leaves does not depend on the other
     /// rows. If there is one row, `products` may have its products with the first splits.
     pub fn run(
@@ -55,10 +63,6 @@ impl Traversal {
         self.nodes.clear();
         self.waiting.clear();
         self.waiting.extend(which);
-        self.full.resize(rows.len(), false);
-        for &row in &self.waiting {
-            self.full[row as usize] = is_full(rows.row(row as usize).0);
-        }
         if !self.waiting.is_empty() {
             self.nodes.push((Tree::ROOT, 0));
         }
@@ -207,6 +211,7 @@ impl LeafHits {
             let new = || Vec::with_capacity(2 * trees.len());
             self.by_row.resize_with(which.len(), new);
         }
+        self.traversal.mark_full(rows, which.clone());
         let start = which.start;
         let n_products = self.products.len() / trees.len().max(1);
         for (number, tree) in trees.iter().enumerate() {

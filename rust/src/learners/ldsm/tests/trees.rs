@@ -183,6 +183,7 @@ proptest! {
         let (mut together, mut alone) = (vec![Vec::new(); unseen.len()], Vec::new());
         let (mut traversal, mut block) = (Traversal::default(), RaggedRows::default());
         rows.iter().for_each(|row| block.push(row.columns.iter().copied(), &row.values));
+        traversal.mark_full(&block, 0..unseen.len() as u32);
         traversal.run(&tree, &block, 0..unseen.len() as u32, WIDTH + 1, &[], |rows, leaf| {
             rows.iter().for_each(|&row| together[row as usize].push(Node::Leaf(leaf)));
         });
@@ -191,6 +192,7 @@ proptest! {
             block.push(row.columns.iter().copied(), &row.values);
             prop_assert_eq!(block.row(0), (&row.columns[..], &row.values[..]));
             alone.clear();
+            traversal.mark_full(&block, 0..1);
             traversal.run(&tree, &block, 0..1, WIDTH + 1, &[], |_, leaf| alone.push(Node::Leaf(leaf)));
             let reached = leaves_of(&tree, row, WIDTH + 1).into_iter().map(|id| tree.node(id));
             prop_assert_eq!(&alone, &reached.collect::<Vec<_>>());
