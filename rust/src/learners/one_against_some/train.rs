@@ -107,7 +107,7 @@ struct Round {
     stage: Stage,
 }
 
-/// What the solutions of a round are for.
+/// The purpose of the solutions of a round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Stage {
     /// Negatives are mined with them, and their dual variables are kept.
