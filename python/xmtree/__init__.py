@@ -10,6 +10,8 @@ Learners, all of them scikit-learn estimators:
 - TextClassifier: texts in, a learner chosen
 - ActiveLearner, ActiveGamble: ask for the labels that help most
 
+Tuning: tune.
+
 Models in files and for serving: load, save, pipeline_topk, Predictor, ModelFileError.
 
 Modules: metrics (P@k, nDCG@k, PSP@k), datasets (readers and writers, demo data), plotting (needs
@@ -29,6 +31,7 @@ from xmtree._pipelines import pipeline_topk, save
 from xmtree._predictor import Predictor
 from xmtree._recall_tree import RecallTreeClassifier
 from xmtree._text import TextClassifier
+from xmtree._tune import tune
 
 __all__ = [
     "ActiveGamble",
@@ -50,4 +53,5 @@ __all__ = [
     "metrics",
     "pipeline_topk",
     "save",
+    "tune",
 ]

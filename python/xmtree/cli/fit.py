@@ -13,17 +13,20 @@ examples:
   xmtree fit train.txt.xz --learner lomtree -o model.xmtree
   xmtree fit train.txt --learner oaa --passes 3 --set loss=softmax -o model.xmtree
   zcat big.txt.gz | xmtree fit - --learner lomtree -o model.xmtree
+  xmtree fit reviews.csv --tune 10m --metric ndcg@3 -o model.xmtree
   xmtree fit new.csv --continue model.xmtree -o newer.xmtree --valid test.csv
 """
 
 import argparse
 import errno
 import os
+import re
 import sys
 import time
+from functools import partial
 from typing import Any
 
-from xmtree import TextClassifier
+from xmtree import TextClassifier, _tune
 from xmtree._online import OnlineLearner
 from xmtree._progress import shown_as
 from xmtree.cli import models, training
@@ -92,6 +95,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a constructor parameter of the learner, or of TextClassifier for texts; may be "
         "repeated",
     )
+    parser.add_argument(
+        "--tune",
+        type=_budget,
+        metavar="TIME",
+        help="search for better parameters for about this time, training included: 30s, 10m or 2h; "
+        "or try this number of settings, as 27. Parameters of --set and --passes stay",
+    )
+    parser.add_argument(
+        "--metric",
+        metavar="NAME",
+        help="what --tune maximizes on held-out rows: p@1 (default), ndcg@5, psp@3, f1_micro, ...",
+    )
     parser.add_argument("--seed", type=int, metavar="N", help="random_state (default 0)")
     add_work(parser)
 
@@ -101,6 +116,7 @@ def run(options: argparse.Namespace) -> int:
     ignores = options.unknown_features == "ignore"
     if ignores and not (options.start or options.valid):
         raise WrongUsage("--unknown-features needs --continue or --valid")
+    _check_tuning(options)
     if options.data == "-" and options.passes not in (None, 1):
         raise WrongUsage("stdin can be read only once; leave --passes out or use a file")
     if options.start is None:
@@ -156,6 +172,53 @@ def run(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     return 0 if how == "done" else 1
+
+
+def _budget(text: str) -> dict[str, Any]:
+    """Return the argument of ``tune`` for a time or a number of settings."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])|(\d+)", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"a time such as 30s, 10m or 2h, or a number, got {text}")
+    if found[3]:
+        return {"n_candidates": int(text)}
+    return {"minutes": float(found[1]) * {"s": 1 / 60, "m": 1, "h": 60}[found[2]]}
+
+
+def _check_tuning(options: argparse.Namespace) -> None:
+    """Refuse a wrong use of --tune and --metric, before data are read."""
+    if options.tune is None:
+        if options.metric is not None:
+            raise WrongUsage("--metric needs --tune")
+        return
+    if options.start is not None:
+        raise WrongUsage("--tune cannot be given with --continue: the model has its parameters")
+    try:
+        _tune.check_budget(**options.tune)
+        _tune.check_metric(options.metric or "p@1")
+    except ValueError as error:
+        raise WrongUsage(f"--tune: {error}") from error
+
+
+def _tuned(estimator: Any, X: Any, y: Any, weights: Any, *, options: argparse.Namespace) -> None:
+    """Set the best parameters that a search finds, and print what it tries."""
+    metric, seed = options.metric or "p@1", options.seed or 0
+
+    def show(tried: dict[str, Any]) -> None:
+        shown = _shown({name: tried[name] for name in list(tried)[3:]})
+        print(
+            f"{tried['rows']:>9} {tried['score']:>9.4f} {tried['seconds']:>9.2f}  {shown}",
+            file=sys.stderr,
+        )
+
+    print(f"{'rows':>9} {metric:>9} {'seconds':>9}  parameters", file=sys.stderr)
+    more = {"metric": metric, "random_state": seed, "sample_weight": weights, "report": show}
+    search = _tune.tune(estimator, X, y, **options.tune, **more, refit=False)
+    print(f"best: {_shown(search.best_params_)}", file=sys.stderr)
+    estimator.set_params(**search.best_params_)
+
+
+def _shown(settings: dict[str, Any]) -> str:
+    return " ".join(f"{name}={settings[name]}" for name in sorted(settings))
 
 
 def _new_estimator(reader: Reader, options: argparse.Namespace) -> Any:
@@ -220,6 +283,7 @@ def _train(estimator: Any, reader: Reader, options: argparse.Namespace, verbose:
     else:
         streams = isinstance(estimator, OnlineLearner)
         streams = streams and (reader.is_stdin or getattr(estimator, "n_passes", None) == 1)
+    streams = streams and options.tune is None
     if given is not None and not (reader.is_stdin and streams and reader.name != "xmc"):
         raise WrongUsage(
             "--n-labels and --classes are only for online learners that read stdin, in formats "
@@ -234,7 +298,8 @@ def _train(estimator: Any, reader: Reader, options: argparse.Namespace, verbose:
     if streams:
         training.stream(estimator, reader, sets, given, verbose)
     else:
-        training.fit_whole(estimator, reader, sets)
+        tuned = None if options.tune is None else partial(_tuned, options=options)
+        training.fit_whole(estimator, reader, sets, tuned)
 
 
 def _given_labels(options: argparse.Namespace) -> list[Any] | None:

@@ -16,8 +16,10 @@ from xmtree.cli.labels import Vocabulary
 from xmtree.cli.trained import Model, hashed_columns, learner_of, numbered_columns
 
 
-def fit_whole(estimator: Any, reader: Reader, sets: Sets) -> None:
-    """Load all examples and fit the estimator on them."""
+def fit_whole(
+    estimator: Any, reader: Reader, sets: Sets, tune: Callable[..., None] | None = None
+) -> None:
+    """Load all examples and fit the estimator on them, with the parameters that ``tune`` sets."""
     numbers: dict[str, int] = {}
 
     def as_matrix(batch: Batch) -> Any:
@@ -28,6 +30,8 @@ def fit_whole(estimator: Any, reader: Reader, sets: Sets) -> None:
 
     batch = reader.load(sets, as_matrix)
     y = labels.target(reader, batch, sets)
+    if tune is not None:
+        tune(estimator, batch.rows, y, _weights(batch))
     try:
         estimator.fit(batch.rows, y, sample_weight=_weights(batch))
     finally:
