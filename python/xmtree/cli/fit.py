@@ -23,6 +23,7 @@ import os
 import re
 import sys
 import time
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -95,18 +96,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a constructor parameter of the learner, or of TextClassifier for texts; may be "
         "repeated",
     )
-    parser.add_argument(
-        "--tune",
-        type=_budget,
-        metavar="TIME",
-        help="search for better parameters for about this time, training included: 30s, 10m or 2h; "
-        "or try this number of settings, as 27. Parameters of --set and --passes stay",
-    )
-    parser.add_argument(
-        "--metric",
-        metavar="NAME",
-        help="what --tune maximizes on held-out rows: p@1 (default), ndcg@5, psp@3, f1_micro, ...",
-    )
+    text = "search for better parameters for about this time (30s, 10m, 2h), or among a number of "
+    text += "settings; those of --set and --passes stay"
+    parser.add_argument("--tune", type=_budget, metavar="TIME", help=text)
+    text = "what --tune maximizes on held-out rows: p@1 (default), ndcg@5, psp@3, f1_micro, ..."
+    parser.add_argument("--metric", metavar="NAME", help=text)
     parser.add_argument("--seed", type=int, metavar="N", help="random_state (default 0)")
     add_work(parser)
 
@@ -204,21 +198,18 @@ def _tuned(estimator: Any, X: Any, y: Any, weights: Any, *, options: argparse.Na
     metric, seed = options.metric or "p@1", options.seed or 0
 
     def show(tried: dict[str, Any]) -> None:
-        shown = _shown({name: tried[name] for name in list(tried)[3:]})
-        print(
-            f"{tried['rows']:>9} {tried['score']:>9.4f} {tried['seconds']:>9.2f}  {shown}",
-            file=sys.stderr,
-        )
+        (_, rows), (_, score), (_, seconds), *values = tried.items()
+        print(f"{rows:>9} {score:>9.4f} {seconds:>9.2f} ", _shown(values), file=sys.stderr)
 
     print(f"{'rows':>9} {metric:>9} {'seconds':>9}  parameters", file=sys.stderr)
     more = {"metric": metric, "random_state": seed, "sample_weight": weights, "report": show}
     search = _tune.tune(estimator, X, y, **options.tune, **more, refit=False)
-    print(f"best: {_shown(search.best_params_)}", file=sys.stderr)
+    print("best:", _shown(search.best_params_.items()), file=sys.stderr)
     estimator.set_params(**search.best_params_)
 
 
-def _shown(settings: dict[str, Any]) -> str:
-    return " ".join(f"{name}={settings[name]}" for name in sorted(settings))
+def _shown(settings: Iterable[tuple[str, Any]]) -> str:
+    return " ".join(f"{name}={value}" for name, value in sorted(settings))
 
 
 def _new_estimator(reader: Reader, options: argparse.Namespace) -> Any:
