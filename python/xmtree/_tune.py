@@ -192,7 +192,7 @@ def tune(
     if known.get("random_state", 0) is None:
         base.set_params(random_state=random_state)
     if "verbose" in known:
-        base.set_params(verbose=0)
+        base.set_params(verbose=type(known["verbose"])(0))
     given = {"sample_weight": sample_weight, "classes": classes}
     given = {name: value for name, value in given.items() if value is not None}
     scorer = _scorer(metric, y, target.classes)
