@@ -10,9 +10,8 @@ Learners, all of them scikit-learn estimators:
 - TextClassifier: texts in, a learner chosen
 - ActiveLearner, ActiveGamble: ask for the labels that help most
 
-Tuning: tune.
-
-Models in files and for serving: load, save, pipeline_topk, Predictor, ModelFileError.
+Tuning: tune. Models in files and for serving: load, save, pipeline_topk, Predictor,
+ModelFileError.
 
 Modules: metrics (P@k, nDCG@k, PSP@k), datasets (readers and writers, demo data), plotting (needs
 matplotlib).

@@ -53,11 +53,9 @@ SPACES: dict[str, dict[str, Sequence[Any]]] = {
 # fmt: on
 SPACES["RandomTreeClassifier"] = SPACES["FilterTreeClassifier"]
 
-#: Fewest rows that settings are compared on.
-_FEWEST_ROWS = 100
+_FEWEST_ROWS = 100  # of a comparison
 #: A third of the settings remain in each round, on three times as many rows.
 _FACTOR = 3  # scikit-learn's default
-_MOST_ROUNDS = 4
 _METRIC = re.compile(r"(p|ndcg|psp)@[1-9][0-9]{0,5}|(f1|precision|recall)_(micro|macro|row)")
 
 
@@ -270,7 +268,7 @@ def _scorer(metric: str, y: Any, classes: Any) -> Any:
 def _rounds(n_candidates: int, n_rows: int) -> int:
     """Return the number of rounds, so that the last one has few settings and all rows."""
     most = min(n_candidates, n_rows // _FEWEST_ROWS)
-    return sum(_FACTOR**power <= most for power in range(_MOST_ROUNDS))
+    return sum(_FACTOR**power <= most for power in range(4))
 
 
 def _affordable(model: Any, X: Any, y: Any, scorer: Any, seconds: float, most: int) -> int:

@@ -96,8 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a constructor parameter of the learner, or of TextClassifier for texts; may be "
         "repeated",
     )
-    text = "search for better parameters for about this time (30s, 10m, 2h), or among a number of "
-    text += "settings; those of --set and --passes stay"
+    text = "search for better parameters for about this time (30s, 10m, 2h), or number of settings"
     parser.add_argument("--tune", type=_budget, metavar="TIME", help=text)
     text = "what --tune maximizes on held-out rows: p@1 (default), ndcg@5, psp@3, f1_micro, ..."
     parser.add_argument("--metric", metavar="NAME", help=text)
