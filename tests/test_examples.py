@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import xmtree
 from xmtree.cli import main
@@ -41,7 +42,8 @@ def test_command_lines_of_the_docs(tmp_path, monkeypatch, capsys):
     Path("plain.csv").write_text("\n".join(lines).replace('"', "") + "\n", encoding="utf-8")
     Path("questions.txt").write_text("\n".join(files.PLAIN), encoding="utf-8")
     numbers = {"height": files.NUMBERS[:, 0], "label": files.NUMBER_LABELS}
-    files.write_csv(Path("trees.csv"), numbers)
+    enough = {name: np.tile(values, 2) for name, values in numbers.items()}  # for --tune
+    files.write_csv(Path("trees.csv"), enough)
     sites = {"url": list("ab") * 45, "visits": [1, 2] * 45, **numbers}
     files.write_csv(Path("sites.csv"), sites)
     Path("ads.vw").write_text("1 |site a b\n2 2.0 |site b c:0.5\n" * 20)
