@@ -48,9 +48,9 @@ impl Traversal {
         }
     }
 
-    /// Sends the rows `which` of `rows`, which are marked, through a tree. Calls `on_leaf` with the number of each
-    /// leaf and the rows that reach it. The order of a row's leaves does not depend on the other
-    /// rows. If there is one row, `products` may have its products with the first splits.
+    /// Sends the rows `which` of `rows`, which are marked, through a tree. Calls `on_leaf` with the
+    /// number of each leaf and the rows that reach it. The order of a row's leaves does not depend on
+    /// the other rows. If there is one row, `products` may have its products with the first splits.
     pub fn run(
         &mut self,
         tree: &Tree,

@@ -118,8 +118,8 @@ impl NodeData {
     }
 
     /// Sends the examples, which are `ids` of the training set of `width` columns, to children by the
-    /// `weights` of each local feature, as a prediction does. Calls `visit` with the place of each example and its
-    /// margins.
+    /// `weights` of each local feature, as a prediction does. Calls `visit` with the place of each
+    /// example and its margins.
     fn partition<const M: usize>(
         &self,
         ids: &[u32],
