@@ -17,6 +17,8 @@ Modules: metrics (P@k, nDCG@k, PSP@k), datasets (readers and writers, demo data)
 matplotlib).
 """
 
+from typing import TYPE_CHECKING
+
 from xmtree import datasets, metrics
 from xmtree._active import ActiveGamble, ActiveLearner
 from xmtree._core import ModelFileError, __version__
@@ -30,7 +32,19 @@ from xmtree._pipelines import pipeline_topk, save
 from xmtree._predictor import Predictor
 from xmtree._recall_tree import RecallTreeClassifier
 from xmtree._text import TextClassifier
-from xmtree._tune import tune
+
+if TYPE_CHECKING:
+    from xmtree._tune import tune
+else:
+
+    def __getattr__(name):
+        """Import ``tune`` when it is needed: the searches of scikit-learn take time to import."""
+        if name != "tune":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from xmtree._tune import tune
+
+        return tune
+
 
 __all__ = [
     "ActiveGamble",

@@ -27,7 +27,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from xmtree import TextClassifier, _tune
+from xmtree import TextClassifier
 from xmtree._online import OnlineLearner
 from xmtree._progress import shown_as
 from xmtree.cli import models, training
@@ -185,6 +185,8 @@ def _check_tuning(options: argparse.Namespace) -> None:
         return
     if options.start is not None:
         raise WrongUsage("--tune cannot be given with --continue: the model has its parameters")
+    from xmtree import _tune
+
     try:
         _tune.check_budget(**options.tune)
         _tune.check_metric(options.metric or "p@1")
@@ -194,6 +196,8 @@ def _check_tuning(options: argparse.Namespace) -> None:
 
 def _tuned(estimator: Any, X: Any, y: Any, weights: Any, *, options: argparse.Namespace) -> None:
     """Set the best parameters that a search finds, and print what it tries."""
+    from xmtree import _tune
+
     metric, seed = options.metric or "p@1", options.seed or 0
 
     def show(tried: dict[str, Any]) -> None:
