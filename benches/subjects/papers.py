@@ -305,13 +305,10 @@ def first_page(found, ages):
     body = ([name, *(str(of[verdict]) for verdict in MARKS)] for name, of in counts.items())
     parts = [HEAD, f"{fill(ages)}\n\n", markdown(("", *MARKS), body), "\n## Verdicts\n\n", RULES]
     parts += ["\n## What the papers claim\n\n", "\n".join(lines)]
-    parts.append("\n## What could not be reproduced, and why\n\n")
+    parts.append("\n## What could not be reproduced\n\nThe pages say why, below each table.\n\n")
     for paper, about in PAPERS.items():
-        missed = [entry for _, entry in found[paper] if entry.verdict == NOT]
-        for cause, of in causes(missed).items():
-            where = ", ".join(dict.fromkeys(entry.line.where for entry in of))
-            what = f" ({names(of)})" if names(of) else ""
-            parts.append(bullet(f"{short(about)}, {where}{what}: {first_sentence(cause)}"))
+        where = dict.fromkeys(e.line.where for _, e in found[paper] if e.verdict == NOT)
+        parts.append(bullet(f"[{short(about)}](reproduction/{paper}.md): {'; '.join(where)}."))
     tree = "\n".join(f"reproduction/{paper}" for paper in PAPERS)
     for verdict, title in ((UNTESTED, "What could not be run"), (LATER, "Not run yet")):
         parts.append(f"\n## {title}\n\n")

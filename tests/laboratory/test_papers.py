@@ -176,7 +176,7 @@ def test_pages(papers, toys, tmp_path):
     assert "|Toys|0|0|2|2|2|1|" in first
     assert "|claims|0|0|0|1|0|1|" in first
     assert "|Few rows|40|never|[not reproduced](reproduction/toys.md#grid)|Rows.|" in first
-    assert "- Toys, Table 1 (a): Rows." in first
+    assert "- [Toys](reproduction/toys.md): Table 1." in first
     assert "- Toys, S: x. y" in first
 
 
