@@ -130,9 +130,9 @@ def test_stdin_to_stdout(files):
     text = (files / "one.txt").read_text()
     model = files / "model"
     fit = ["fit", "-", "--learner", "lomtree"]
-    fitted = piped(*fit, "-o", model, stdin=text, new_process=True)
+    fitted = piped(*fit, "-o", model, stdin=text)
     assert fitted.returncode == 0, fitted.stderr
-    predicted = piped("predict", model, "-", "-k", 1, stdin=text, new_process=True)
+    predicted = piped("predict", model, "-", "-k", 1, stdin=text)
     assert predicted.returncode == 0, predicted.stderr
     labels = [int(line.split(":")[0]) for line in predicted.stdout.splitlines()]
     assert np.mean(labels == Y) > 0.5

@@ -1,19 +1,16 @@
 """The table of the demo."""
 
-import subprocess
-import sys
-
 import pytest
 import xmtree
 from xmtree import demo
+from xmtree.cli import main
 
 LEARNERS = {contender.name: contender for contender in demo.CONTENDERS}
 
 
-def test_every_learner_is_printed():
-    command = [sys.executable, "-m", "xmtree", "demo", "--rows", "200"]
-    ran = subprocess.run(command, check=True, capture_output=True, text=True, encoding="utf-8")
-    out = ran.stdout
+def test_every_learner_is_printed(capsys):
+    assert main(["demo", "--rows", "200"]) == 0
+    out = capsys.readouterr().out
     rows = [
         line for line in out.splitlines() if line.startswith(("naics ", "letter ", "onet-titles "))
     ]
