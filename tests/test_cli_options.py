@@ -113,8 +113,64 @@ def test_continue_refuses_new_labels(texts, capsys):
     assert run("fit", texts / "texts.csv", "--learner", "oaa", "-o", texts / "m") == 0
     files.write_csv(texts / "new.csv", {"text": ["a card"], "label": ["novel"]})
     assert run("fit", texts / "new.csv", "--continue", texts / "m", "-o", texts / "n") == 1
-    assert "'novel'" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert f"{texts / 'new.csv'}:2: the model has no label 'novel'; --new-labels add" in err
     assert not (texts / "n").exists()
+
+
+@pytest.mark.parametrize("name", ["texts.csv", "sets.csv"])
+def test_continue_adds_new_labels_to_a_text_model(name, texts):
+    column = "labels" if name == "sets.csv" else "label"
+    assert run("fit", texts / name, "--learner", "oaa", "-o", texts / "m") == 0
+    new = ["novel" if label == "cash" else label for label in LABELS]
+    files.write_csv(texts / "new.csv", {"text": TEXTS, column: new})
+    more = ["--continue", texts / "m", "--new-labels", "add", "--passes", 3, "--batch-size", 20]
+    assert run("fit", texts / "new.csv", *more, "-o", texts / "n") == 0
+    expected = xmtree.load(texts / "m")
+    first = list(expected.classes_)
+    for _ in range(3):
+        for start in range(0, 80, 20):
+            part = slice(start, start + 20)
+            target = [[label] for label in new[part]] if column == "labels" else new[part]
+            expected.partial_fit(TEXTS[part], target, classes="grow")
+    found = xmtree.load(texts / "n")
+    assert found.classes_.tolist() == [*first, "novel"]
+    for one, other in zip(found.predict_topk(TEXTS), expected.predict_topk(TEXTS), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("learner", ["oaa", "lomtree", "recall-tree"])
+@pytest.mark.parametrize("sets", [False, True])
+def test_continue_adds_new_labels_of_xmc(learner, sets, numbers, capsys):
+    if sets and learner != "oaa":
+        return
+    first, more = numbers / "first.txt", numbers / "more.txt"
+    known = Y.max() > Y
+    y = [[int(label), 0] for label in Y] if sets else Y
+    save_xmc(first, X[known], [row for row, keep in zip(y, known, strict=True) if keep])
+    save_xmc(more, X, y)
+    assert run("fit", first, "--learner", learner, "-o", numbers / "m") == 0
+    fit = ["fit", more, "--continue", numbers / "m", "-o", numbers / "n"]
+    assert run(*fit) == 1
+    place = f"more.txt, row {np.argmin(known)}" if sets else "more.txt"
+    assert f"{place}" in capsys.readouterr().err
+    assert run(*fit, "--new-labels", "add") == 0
+    assert xmtree.load(numbers / "n").classes_.tolist() == list(range(Y.max() + 1))
+
+
+def test_new_labels_that_cannot_be_added(numbers, capsys):
+    data, model = numbers / "n.csv", numbers / "m"
+    add = ["--continue", model, "--new-labels", "add", "-o", numbers / "n"]
+    assert run("fit", data, "--learner", "filter-tree", "-o", model) == 0
+    assert run("fit", data, *add) == 2
+    assert "tree of the FilterTreeClassifier" in capsys.readouterr().err
+    assert run("fit", data, "--learner", "oaa", "--new-labels", "add", "-o", model) == 2
+    assert "--new-labels needs --continue" in capsys.readouterr().err
+    # The labels of the model are integers.
+    assert run("fit", data, "--learner", "oaa", "-o", model) == 0
+    data.write_text(data.read_text().rpartition(",")[0] + ",seven\n")
+    assert run("fit", data, *add) == 1
+    assert "the label 'seven' is not an integer" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("learner", ["oaa", "gamble"])

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import json
 import lzma
 import os
 import signal
@@ -13,12 +14,15 @@ import time
 import numpy as np
 import pytest
 import sklearn
-from cli_files import standard_input
+from cli_files import LABELS, SETS, TEXTS, standard_input, write_csv, write_parquet
 from estimators import same_matrix
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+from sklearn.feature_extraction import FeatureHasher
+from xmtree import TextClassifier
 from xmtree.datasets import (
     iter_svmlight,
+    iter_table,
     iter_xmc,
     load_demo,
     load_svmlight,
@@ -505,3 +509,130 @@ def test_xz_from_another_tool_is_read(tmp_path):
     path = tmp_path / "data"
     path.write_bytes(lzma.compress(b"1 2 2\n0 0:1\n") + lzma.compress(b"\n\n"))
     assert load_xmc(path)[0].toarray().tolist() == [[1, 0]]
+
+
+# Tables.
+
+TABLE = {"b": [1.5, None, 3.0, 4e9], "a": [1, 2, 3, 4], "label": ["7", "8", "7", "9"]}
+ROWS = [
+    {"shop": "north", "paid": 12.5, "new": True, "label": 3},
+    {"paid": 2, "label": 1, "note": None, "shop": ""},
+    {"label": 3, "shop": "12", "other": float("nan")},
+]
+
+
+def write_json_lines(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n\n" for row in rows))
+    return path
+
+
+def write_table(path):
+    if path.suffix == ".parquet":
+        write_parquet(path, TABLE)
+    elif path.suffix == ".jsonl":
+        write_json_lines(
+            path, [dict(zip(TABLE, row, strict=True)) for row in zip(*TABLE.values(), strict=True)]
+        )
+    else:
+        columns = {name: ["" if v is None else v for v in c] for name, c in TABLE.items()}
+        write_csv(path, columns)
+    return path
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 100])
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.jsonl", "t.jsonl.gz", "t.parquet"])
+def test_tables_of_numbers_are_read_in_batches(name, batch_size, tmp_path):
+    path = write_table(tmp_path / name.removesuffix(".gz"))
+    if name.endswith(".gz"):
+        path = path.rename(tmp_path / name)
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    found = list(iter_table(path, batch_size))
+    assert [len(y) for _, y in found] == {1: [1] * 4, 3: [3, 1], 100: [4]}[batch_size]
+    assert all(X.dtype == np.float32 and X.flags.c_contiguous for X, _ in found)
+    expected = np.array([TABLE["b"], TABLE["a"]], np.float32).T
+    np.testing.assert_array_equal(np.vstack([X for X, _ in found]), expected)
+    assert np.concatenate([y for _, y in found]).tolist() == TABLE["label"]
+    ordered = [X for X, _ in iter_table(path, batch_size, columns=["a", "b"])]
+    np.testing.assert_array_equal(np.vstack(ordered), expected[:, ::-1])
+    if "csv" in name:
+        labels = np.concatenate([y for _, y in iter_table(path, integer_labels=True)])
+        assert labels.tolist() == [7, 8, 7, 9]
+
+
+@pytest.mark.parametrize("batch_size", [1, 100])
+def test_rows_with_any_keys_are_hashed(batch_size, tmp_path):
+    path = write_json_lines(tmp_path / "t.jsonl", ROWS)
+    rows = [{"shop": "north", "paid": 12.5, "new": 1}, {"paid": 2}, {"shop": "12"}]
+    expected = FeatureHasher(2**10, dtype=np.float32).transform(rows)
+    found = list(iter_table(path, batch_size, n_bits=10))
+    same_matrix(sparse.vstack([X for X, _ in found], "csr"), expected)
+    assert np.concatenate([y for _, y in found]).tolist() == [3, 1, 3]
+    ((X, _),) = iter_table(path, n_bits=10, columns=["paid"])
+    same_matrix(
+        X, FeatureHasher(2**10, dtype=np.float32).transform([{"paid": 12.5}, {"paid": 2}, {}])
+    )
+    # A cell of CSV that is a number is one.
+    path = tmp_path / "t.csv"
+    path.write_text("text;paid;0\nnorth;12.5;x\n12;;y\n")
+    ((X, y),) = iter_table(path, n_bits=10, delimiter=";", label_column="0")
+    rows = [{"text": "north", "paid": 12.5}, {"text": 12}]
+    same_matrix(X, FeatureHasher(2**10, dtype=np.float32).transform(rows))
+    assert y.tolist() == ["x", "y"]
+
+
+def test_tables_of_texts_and_of_label_sets(tmp_path):
+    path = write_json_lines(
+        tmp_path / "t", [{"text": t, "labels": s} for t, s in zip(TEXTS, SETS, strict=True)]
+    )
+    model = TextClassifier(n_bits=12, random_state=0)
+    for texts, y in iter_table(path, 32, multilabel=True):
+        model.partial_fit(texts, y, classes="grow")
+    assert model.learner_.n_examples_seen_ == len(TEXTS)
+    assert set(model.classes_) == {label for row in SETS for label in row}
+    write_csv(tmp_path / "t.csv", {"body": TEXTS, "label": LABELS})
+    ((texts, y),) = iter_table(tmp_path / "t.csv", text_column="body")
+    assert (texts, y.tolist()) == (TEXTS, LABELS)
+    ((X, y),) = iter_table(write_json_lines(path, [{"a": 1}, {"a": 2}]))
+    assert (X.tolist(), y) == ([[1], [2]], None)
+    (tmp_path / "t.csv").write_text('1,"a, b"\n2,\n')
+    ((X, y),) = iter_table(tmp_path / "t.csv", no_header=True, label_column="1", multilabel=True)
+    assert (X.tolist(), y) == ([[1], [2]], [["a", "b"], []])
+
+
+def test_a_bad_row_of_a_table_is_named_after_the_batches_before_it(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,label\n" + "1,x\n" * 5 + "wrong,x\n")
+    batches = iter_table(path, 2)
+    assert len(next(batches)[1]) == len(next(batches)[1]) == 2
+    with pytest.raises(
+        ValueError,
+        match=r"t.csv:7: column 'a' holds 'wrong'.* leave it out: columns without a",
+    ):
+        next(batches)
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "what"),
+    [
+        ("a,label\n1,2\n", {"n_bits": 31}, "n_bits must be between 1 and 30"),
+        ("a,label\n1,2\n", {"batch_size": 0}, "batch_size must be at least 1"),
+        ("a,label\n1,2\n", {"columns": ["b"]}, "no feature 'b'; it has 'a'"),
+        ("a,label\n1,2\n", {"columns": ["label"]}, "no feature 'label'"),
+        ("a,label\n1,2\n", {"label_column": "b"}, "^label_column: .* has no column 'b'"),
+        ("a,label\n1,2\n", {"delimiter": ";;"}, "^delimiter must be one character"),
+        ("a,label\n1,2\n", {"text_column": "a", "n_bits": 9}, "text_column cannot be given"),
+        ("a,label\n1,2\n", {"format": "jsonl"}, ":1: not JSON"),
+        ("1 1:2\n", {}, "is read as svmlight, which is no table"),
+        ("a,label\n1,2\n1,x\n", {"integer_labels": True}, "label 'x' is not an integer"),
+        ("a,label\n1,\n", {}, ":2: 0 labels, expected exactly one per row .* multilabel=True"),
+        ('{"a": 1}\n{"a": [1]}\n', {"n_bits": 9}, r":2: 'a' holds \[1\], expected a finite"),
+        ('{"a": 1}\n{"a": Infinity}\n', {"n_bits": 9}, ":2: 'a' holds inf, expected a finite"),
+        ("", {}, "holds no examples"),
+        ("a,label\n1,2\n", {"format": "xml"}, "format must be auto, .* got 'xml'"),
+        ("a,label\n1,2\n", {"columns": []}, "columns must name at least one column"),
+    ],
+)
+def test_bad_tables_are_refused(text, arguments, what, tmp_path):
+    (tmp_path / "t").write_text(text)
+    with pytest.raises(ValueError, match=what):
+        list(iter_table(tmp_path / "t", **arguments))

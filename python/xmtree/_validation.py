@@ -4,9 +4,10 @@ This module converts types. The core checks values, indices and shapes, once and
 changes.
 """
 
+import math
 import os
 from collections.abc import Callable
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -170,3 +171,23 @@ def check_structure(matrix: Any, name: str) -> None:
                     raise ValueError(f"indices of axis {axis} are out of bounds")
     except ValueError as error:
         raise ValueError(f"{name} is a damaged sparse matrix: {error}") from error
+
+
+def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
+    """Check an integer against its bounds and return it."""
+    return int(_within(name, value, low, high, Integral, "an integer"))
+
+
+def real(name: str, value: Any, low: float, high: float) -> float:
+    """Check a number against its bounds and return it."""
+    return float(_within(name, value, low, high, Real, "a number"))
+
+
+def _within(name: str, value: Any, low: float, high: float | None, kind: type, what: str) -> Any:
+    if isinstance(value, bool) or not isinstance(value, kind):
+        raise TypeError(f"{name} must be {what}, got {value!r}")
+    number: Any = value
+    if not low <= number <= (math.inf if high is None else high):
+        bounds = f"at least {low}" if high is None else f"between {low:.10g} and {high:.10g}"
+        raise ValueError(f"{name} must be {bounds}, got {value}")
+    return value

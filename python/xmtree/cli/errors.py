@@ -1,5 +1,5 @@
 """Errors that end a command with exit code 2."""
 
 
-class WrongUsage(Exception):
+class WrongUsage(ValueError):
     """An invalid option or combination of options, described in one line."""

@@ -76,8 +76,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--continue",
         dest="start",
         metavar="MODEL",
-        help="train this model further instead of a new one, in the order of DATA; it must be "
-        "online, and DATA must not have labels that it does not know",
+        help="train this online model further instead of a new one, in the order of DATA",
+    )
+    parser.add_argument(
+        "--new-labels",
+        choices=["error", "add"],
+        help="--continue: labels that the model does not have raise an error (default) or are "
+        "added to it (oaa, lomtree, recall-tree)",
     )
     parser.add_argument(
         "--valid", metavar="FILE", help="report the error on this file after training"
@@ -109,6 +114,8 @@ def run(options: argparse.Namespace) -> int:
     ignores = options.unknown_features == "ignore"
     if ignores and not (options.start or options.valid):
         raise WrongUsage("--unknown-features needs --continue or --valid")
+    if options.new_labels is not None and not options.start:
+        raise WrongUsage("--new-labels needs --continue")
     _check_tuning(options)
     if options.data == "-" and options.passes not in (None, 1):
         raise WrongUsage("stdin can be read only once; leave --passes out or use a file")
@@ -136,7 +143,8 @@ def run(options: argparse.Namespace) -> int:
             if options.start is None:
                 _train(estimator, reader, options, verbose)
             else:
-                training.learn_on(model, reader, options.passes or 1, verbose)
+                grows = options.new_labels == "add"
+                training.learn_on(model, reader, options.passes or 1, verbose, grows)
     except KeyboardInterrupt:
         # An online learner keeps the examples learned so far.
         if not estimator.__sklearn_is_fitted__():
@@ -242,6 +250,12 @@ def _check_continued(model: Model, reader: Reader, options: argparse.Namespace) 
         raise WrongUsage(
             f"--continue: the {type(model.learner).__name__} in {options.start} is not an online "
             "learner; train it again on all data"
+        )
+    if options.new_labels == "add" and not model.learner._takes_new_labels:
+        raise WrongUsage(
+            f"--new-labels add: the tree of the {type(model.learner).__name__} in {options.start} "
+            "is over a fixed set of labels; train it again on all data, or use oaa, lomtree or "
+            "recall-tree"
         )
     if getattr(model.learner, "prune", None) is not None:
         raise WrongUsage(

@@ -1,14 +1,14 @@
 """Labels of batches as learners take them, or as sets of a model's labels."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xmtree._labels.forms import as_label_lists, kind_of, label_array, positions, row_sets
+from xmtree._labels.forms import as_label_lists, kind_of, label_array, positions, row_sets, shown
 from xmtree.cli.formats.reader import Batch, Labels, Reader, Sets
 
 #: An integer as Python writes it; 007 remains a string.
@@ -46,6 +46,13 @@ class Vocabulary:
     sets: bool
     #: True if labels are integers that are read as text.
     converts: bool = False
+    #: Whether new labels may occur too; None if none can.
+    grows: bool | None = None
+
+    @property
+    def argument(self) -> Any:
+        """Return the argument ``classes`` of ``partial_fit``."""
+        return "grow" if self.grows else self.classes
 
     def target(self, reader: Reader, batch: Batch, first_row: int) -> Any:
         """Return the labels of a batch as ``partial_fit`` takes them."""
@@ -53,22 +60,27 @@ class Vocabulary:
         flat = labels.flat
         if self.converts:
             flat = [_integer(reader, label) for label in flat]
+        if self.grows is False and len(flat):
+            found = label_array(flat, reader.shown_name)
+            unknown = np.flatnonzero(positions(found, self.classes) < 0)
+            if len(unknown):
+                row = np.searchsorted(np.cumsum(labels.lengths), unknown[0], side="right")
+                raise ValueError(
+                    f"{reader.place(batch, int(row), first_row)}: the model has no label "
+                    f"{shown(found[unknown[:1]])}; --new-labels add lets it learn new labels"
+                )
         if not self.sets:
             _check_one_each(reader, batch, labels, first_row)
             return flat
-        if labels.announced is None:
-            return _sets(flat, labels)
-        numbers = positions(flat, self.classes)
-        if np.any(numbers < 0):
-            unknown = flat[np.argmax(numbers < 0)]
-            raise ValueError(f"{reader.shown_name}: the model has no label {unknown}")
-        return row_sets(numbers, labels.lengths, len(self.classes))
+        if labels.announced is None or self.grows:
+            return _sets(flat, replace(labels, announced=None))
+        return row_sets(positions(flat, self.classes), labels.lengths, len(self.classes))
 
     @staticmethod
-    def from_learner(learner: Any, reader: Reader) -> "Vocabulary":
+    def from_learner(learner: Any, reader: Reader, grows: bool) -> "Vocabulary":
         """Return the vocabulary of a trained learner, to train it further."""
         converts = reader.untyped_labels and learner.classes_.dtype.kind in "iu"
-        return Vocabulary(learner.classes_, learner._y_form != "labels", converts)
+        return Vocabulary(learner.classes_, learner._y_form != "labels", converts, grows)
 
     @staticmethod
     def announced(reader: Reader, first: Batch, sets: Sets) -> "Vocabulary":

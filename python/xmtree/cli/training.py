@@ -104,9 +104,9 @@ def _scan(reader: Reader, sets: Sets, numbers: dict[str, int] | None) -> Vocabul
     return Vocabulary.named(reader, list(found), any_set if sets == "auto" else sets)
 
 
-def learn_on(model: Model, reader: Reader, n_passes: int, verbose: int) -> None:
-    """Train a model further, in the order of the file."""
-    vocabulary = Vocabulary.from_learner(model.learner, reader)
+def learn_on(model: Model, reader: Reader, n_passes: int, verbose: int, grows: bool) -> None:
+    """Train a model further, in the order of the file; with ``grows`` also on new labels."""
+    vocabulary = Vocabulary.from_learner(model.learner, reader, grows)
 
     def rows_of(batch: Batch, first_row: int) -> Any:
         return batch.rows if model.takes == "texts" else model.rows(batch, reader, first_row)
@@ -135,7 +135,7 @@ def _learn(
             for first_row, batch in batches:
                 y, X = vocabulary.target(reader, batch, first_row), rows_of(batch, first_row)
                 weights = _weights(batch)
-                estimator.partial_fit(X, y, classes=vocabulary.classes, sample_weight=weights)
+                estimator.partial_fit(X, y, classes=vocabulary.argument, sample_weight=weights)
                 n_examples += len(batch)
                 learner = learner_of(estimator)
                 if report and isinstance(learner, OnlineLearner):

@@ -1,7 +1,7 @@
 """Data sets with very many labels: readers, a writer, a generator and demo data.
 
-The readers know two text formats, plain or compressed (gzip, xz or zstd, recognized by
-the file's first bytes, not by its name):
+:func:`iter_table` reads tables; the other readers know two text formats. Files may be compressed
+(gzip, xz or zstd, recognized by the file's first bytes, not by its name):
 
 svmlight
     ``label[,label...] index:value ... # comment``, the format of
@@ -18,10 +18,11 @@ Sparse matrices are `scipy.sparse.csr_matrix`, as from scikit-learn's own loader
 
 from ._demo import load_demo
 from ._synthetic import make_xmc
-from ._text import iter_svmlight, iter_xmc, load_svmlight, load_xmc, save_xmc
+from ._text import iter_svmlight, iter_table, iter_xmc, load_svmlight, load_xmc, save_xmc
 
 __all__ = [
     "iter_svmlight",
+    "iter_table",
     "iter_xmc",
     "load_demo",
     "load_svmlight",

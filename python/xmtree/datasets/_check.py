@@ -1,7 +1,5 @@
 """Checks of arguments and sparse output for the functions of this package."""
 
-import math
-import numbers
 from typing import Any
 
 import sklearn
@@ -27,23 +25,3 @@ def flag(name: str, value: Any) -> bool | None:
     if isinstance(value, bool) or type(value).__name__ in ("bool", "bool_"):
         return bool(value)
     raise ValueError(f'{name} must be True, False or "auto", got {value!r}')
-
-
-def whole(name: str, value: Any, low: int, high: int | None = None) -> int:
-    """Check an integer against its bounds and return it."""
-    return int(_within(name, value, low, high, numbers.Integral, "an integer"))
-
-
-def real(name: str, value: Any, low: float, high: float) -> float:
-    """Check a number against its bounds and return it."""
-    return float(_within(name, value, low, high, numbers.Real, "a number"))
-
-
-def _within(name: str, value: Any, low: float, high: float | None, kind: type, what: str) -> Any:
-    if isinstance(value, bool) or not isinstance(value, kind):
-        raise TypeError(f"{name} must be {what}, got {value!r}")
-    number: Any = value
-    if not low <= number <= (math.inf if high is None else high):
-        bounds = f"at least {low}" if high is None else f"between {low:.10g} and {high:.10g}"
-        raise ValueError(f"{name} must be {bounds}, got {value}")
-    return value

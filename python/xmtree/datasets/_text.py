@@ -1,23 +1,27 @@
-"""Reading and writing svmlight and XMC text."""
+"""Reading svmlight and XMC text and tables, and writing XMC text."""
 
 from __future__ import annotations
 
+import argparse
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy import sparse
+from sklearn.feature_extraction import FeatureHasher
 from sklearn.utils import check_array
 
 from xmtree._typing import LabelsLike, MatrixLike
-from xmtree._validation import check_structure
+from xmtree._validation import check_structure, whole
 
 from .. import _core
-from .._labels.forms import Indicator, read, row_sets
-from ._check import csr, flag, whole
+from .._labels.forms import Indicator, label_array, read, row_sets
+from ._check import csr, flag
 
 _MAX_INDEX = 2**31 - 1
 _STDIN = "-"
@@ -231,6 +235,121 @@ def iter_svmlight(
         _refuse_stdin(path, "zero_based, n_features and multilabel")
         base, width, sets = _core.scan_svmlight(path, (base, width, sets))
     return map(_svmlight, _core.iter_svmlight(path, batch_size, (base, width, sets)))
+
+
+def iter_table(
+    path: str | os.PathLike[str],
+    batch_size: int = 4096,
+    *,
+    format: str = "auto",
+    columns: Sequence[str] | None = None,
+    n_bits: int | None = None,
+    text_column: str | None = None,
+    label_column: str | None = None,
+    integer_labels: bool = False,
+    multilabel: bool = False,
+    delimiter: str | None = None,
+    no_header: bool = False,
+) -> Iterator[tuple[Any, Any]]:
+    """Read a table in batches, in constant memory.
+
+    Parameters
+    ----------
+    path, batch_size : as for :func:`iter_xmc`
+    format : {"auto", "csv", "tsv", "jsonl", "parquet"}, default="auto"
+        "auto" goes by the file's name, else by its first line.
+    columns : sequence of str, optional
+        The features, in this order. By default all columns but the labels, in the order of the
+        header, or of the keys in the first batch of JSON lines.
+    n_bits : int, optional
+        Hash rows into ``2**n_bits`` columns by scikit-learn's ``FeatureHasher``, from 1 to 30.
+        Rows may have different keys; text is a category. By default columns must hold numbers.
+    text_column : str, optional
+        The only feature, for :class:`xmtree.TextClassifier`; by default ``text``, if the table
+        has it, without ``columns`` and ``n_bits``.
+    label_column : str, optional
+        By default ``label`` or ``labels``, if there is one.
+    integer_labels : bool, default=False
+        Read labels of CSV and TSV as integers, not as strings. Other formats have types.
+    multilabel : bool, default=False
+        Rows have label sets: lists, or text with commas. Otherwise one label each.
+    delimiter, no_header : str or None and bool, default=None and False
+        CSV and TSV: another delimiter; columns are named "0", "1", ..., as the first row is data.
+
+    Yields
+    ------
+    X : ndarray or csr_matrix (with `n_bits`), dtype float32, or list of str
+        The next rows; NaN is a missing number.
+    y : ndarray of shape (n_rows,), list of lists, or None
+        Their labels; None without a column of labels.
+
+    Raises
+    ------
+    ValueError, TypeError, OSError
+        As for :func:`iter_xmc`, if a value is not as described. Parquet has no lines, so its
+        messages name the row.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from xmtree.datasets import iter_table
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tiny.csv")
+    >>> _ = path.write_text("height,weight,label\\n1.5,2,oak\\n3,1,elm\\n2,2,elm\\n")
+    >>> for X, y in iter_table(path, batch_size=2):
+    ...     print(X.tolist(), y)
+    [[1.5, 2.0], [3.0, 1.0]] ['oak' 'elm']
+    [[2.0, 2.0]] ['elm']
+    """
+    # Imported here, as the command line imports this package.
+    from xmtree.cli import formats, labels
+    from xmtree.cli.formats.tables import TableReader
+
+    options = argparse.Namespace(
+        **dict.fromkeys(("weight_column", "id_column", "ignore_column", "label_separator")),
+        **{"format": format, "index_base": None, "labels": "sets" if multilabel else "one"},
+        **{"text_column": text_column, "label_column": label_column, "delimiter": delimiter},
+        **{"batch_size": whole("batch_size", batch_size, 1), "no_header": no_header},
+    )
+    bits = None if n_bits is None else whole("n_bits", n_bits, 1, 30)
+    hasher = None if bits is None else FeatureHasher(2**bits, dtype=np.float32)
+    if format not in ("auto", "csv", "tsv", "jsonl", "parquet"):
+        raise ValueError(f"format must be auto, csv, tsv, jsonl or parquet, got {format!r}")
+    if columns is not None and not len(columns):
+        raise ValueError("columns must name at least one column")
+    if text_column is not None and not (columns is None and hasher is None):
+        raise ValueError("text_column cannot be given with columns or n_bits")
+
+    with _names_of_arguments():
+        reader = formats.open_reader(os.fspath(path), options)
+        if not isinstance(reader, TableReader):
+            raise ValueError(f"{reader.shown_name} is read as {reader.name}, which is no table")
+        reader.as_dicts = hasher is not None
+        reader.select(None if columns is None else list(columns))
+    integers = integer_labels and reader.untyped_labels
+    vocabulary = labels.Vocabulary(np.empty(0), multilabel, integers, grows=True)
+
+    def batches() -> Iterator[tuple[Any, Any]]:
+        with _names_of_arguments():
+            for first_row, batch in reader.numbered(multilabel):
+                y = None
+                if batch.labels is not None:
+                    y = vocabulary.target(reader, batch, first_row)
+                    y = y.tolist() if multilabel else label_array(y, reader.shown_name)
+                yield batch.rows if hasher is None else hasher.transform(batch.rows), y
+
+    return batches()
+
+
+@contextmanager
+def _names_of_arguments() -> Iterator[None]:
+    """Replace options of the command line in messages of errors by arguments."""
+    try:
+        yield
+    except ValueError as error:
+        message = str(error).replace("--ignore-column", "columns without")
+        message = message.replace("--labels sets", "multilabel=True")
+        message = re.sub(r"--(\w+(-\w+)?)", lambda found: found[1].replace("-", "_"), message)
+        raise ValueError(message) from error
 
 
 def save_xmc(

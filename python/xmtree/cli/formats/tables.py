@@ -71,6 +71,9 @@ class TableReader(Reader):
         self._roles: Roles | None = None
         #: Columns to read; None reads all.
         self._only: set[str] | None = None
+        self._selected: list[str] | None = None
+        #: True if rows are dictionaries, which need not have the same keys.
+        self.as_dicts = False
 
     @abstractmethod
     def chunks(self) -> Iterator[Chunk]:
@@ -94,6 +97,15 @@ class TableReader(Reader):
         if ignores_unknown and names is not None:
             self._only = set(names)
 
+    def select(self, columns: list[str] | None) -> None:
+        """Find the columns, and take these as features, in this order; None takes all others."""
+        self._selected = columns
+        roles = self._known_roles()
+        for name in columns or ():
+            if name == roles.label or not (self.as_dicts or name in roles.features):
+                found = _shown(roles.features)
+                raise ValueError(f"{self.shown_name} has no feature {name!r}; it has {found}")
+
     def batches(self, sets: Sets = True) -> Iterator[Batch]:
         roles = self._known_roles()
         chunks, self._pending = self._pending or self.chunks(), None
@@ -110,7 +122,11 @@ class TableReader(Reader):
             if roles.text is not None:
                 yield Batch(self._texts(chunk, roles.text), labels, weights, ids, lines=lines)
                 continue
-            names = [n for n in roles.features if self._only is None or n in self._only]
+            if self.as_dicts:
+                yield Batch(self._dicts(chunk), labels, lines=lines)
+                continue
+            names = self._selected or roles.features
+            names = [name for name in names if self._only is None or name in self._only]
             numbers = [self._numbers(chunk, name) for name in names]
             matrix = np.column_stack(numbers) if numbers else np.empty((len(chunk.places), 0))
             matrix = np.ascontiguousarray(matrix, np.float32)
@@ -155,7 +171,8 @@ class TableReader(Reader):
         without = {*ignored, *self._options.left_out, weight, id_column}
         left = [name for name in names if name not in without]
         label = self._column("label", LABEL_NAMES, left)
-        text = self._column("text", TEXT_NAMES, [name for name in left if name != label])
+        known = () if self.as_dicts or self._selected else TEXT_NAMES
+        text = self._column("text", known, [name for name in left if name != label])
         others = [name for name in left if name not in (label, text)]
         features, unused = ([], others) if text else (others, [])
         if not text and not features:
@@ -240,6 +257,23 @@ class TableReader(Reader):
                     f"{self._row(place)}: column {name!r} holds {text!r}, which is not text"
                 )
         return texts
+
+    def _dicts(self, chunk: Chunk) -> list[dict[str, Any]]:
+        """Return rows as dictionaries of numbers and texts, without missing values."""
+        rows: list[dict[str, Any]] = [{} for _ in chunk.places]
+        label = self._known_roles().label
+        for name in self._selected or [name for name in chunk.names if name != label]:
+            for row, value, place in zip(rows, chunk.values(name), chunk.places, strict=True):
+                if value is None or value == "":
+                    continue
+                if not isinstance(value, str) or (self.untyped_labels and _is_number(value)):
+                    if not _is_number(value) or abs(float(value)) > MAX_REAL:
+                        message = f"{name!r} holds {value!r:.60}, expected a finite number or text"
+                        raise ValueError(f"{self._row(place)}: {message}")
+                    value = float(value)
+                if value == value:
+                    row[name] = value
+        return rows
 
     def _weights(self, chunk: Chunk, name: str) -> NDArray[np.float64]:
         """Return a column of importance weights."""
@@ -360,7 +394,8 @@ class JsonLinesReader(TableReader):
         names: list[str] = []
         while part := list(islice(rows, self.batch_size)):
             places, objects = zip(*part, strict=True)
-            names = names or list(dict.fromkeys(chain.from_iterable(objects)))
+            if self.as_dicts or not names:
+                names = list(dict.fromkeys(chain.from_iterable(objects)))
             known = set(names)
             for line, row in part:
                 new = next((key for key in row if key not in known), None)
