@@ -18,25 +18,14 @@ LOGS = data.CACHE / "measure"
 def arguments():
     parser = argparse.ArgumentParser(prog="python -m harness", description=__doc__)
     parser.add_argument("subjects", nargs="*", help=f"any of {', '.join(SUBJECTS)}; default: all")
-    parser.add_argument(
-        "--only", default="", metavar="REGEX", help="cases whose 'TASK, PROGRAM' matches"
-    )
+    parser.add_argument("--only", default="", metavar="REGEX", help="some 'TASK, PROGRAM'")
     parser.add_argument("--list", action="store_true", help="list the cases, run none")
     parser.add_argument("--write", action="store_true", help="write pictures and pages, run none")
     parser.add_argument("--seeds", type=int, metavar="N", help="run each case with N seeds")
-    parser.add_argument(
-        "--rows",
-        type=int,
-        metavar="N",
-        help="use at most N rows for a trial run that is not recorded",
-    )
-    parser.add_argument(
-        "--limit", type=float, metavar="SECONDS", help="stop a run that takes longer"
-    )
+    parser.add_argument("--rows", type=int, metavar="N", help="a trial with N rows, not recorded")
+    parser.add_argument("--limit", type=float, metavar="SECONDS", help="stop longer runs")
     parser.add_argument("--again", action="store_true", help="run known cases again")
-    parser.add_argument(
-        "--pythons", nargs="*", default=(), metavar="PYTHON", help="interpreters of other programs"
-    )
+    parser.add_argument("--pythons", nargs="*", default=(), help="interpreters of other programs")
     args = parser.parse_args()
     unknown = set(args.subjects) - set(SUBJECTS)
     if unknown:

@@ -75,4 +75,5 @@ def table(record, _):
 def pictures(record):
     tables = by_table(record)
     groups = {name: [rows[name]["error"] for rows in tables.values()] for name in PROGRAMS}
-    yield "boosting", "Test error of boosting", plot.bars(groups, list(tables), "test error, %")
+    bars = plot.bars(groups, list(tables), "test error, %", other=plot.GRAY)
+    yield "boosting", "Test error of boosting", bars

@@ -53,7 +53,7 @@ def table(record, _):
 
 
 def pictures(record):
-    style = plot.looks([[name] for name in LEARNERS])
+    style = plot.looks(LEARNERS)
     panels = {
         task: {row["program"]: (row["batch_us"], row["error"]) for row in record.of(task)}
         for task in SETS

@@ -105,16 +105,12 @@ def table(record, _):
 
 
 def pictures(record):
-    style = plot.looks([["xmtree"], ["omikuji", "omikuji, collapsed"], ["PECOS"]])
-    style |= plot.looks([[]] * 3 + [["one-against-all"]])
-    tasks = [task for task in sets_by_size(record) if task != AMAZON]
-    panels = {
-        task: {row["program"]: (row["batch_us"], row["P@5"]) for row in record.of(task)}
-        for task in tasks
-    }
-    panels = {
-        task: {name: at for name, at in of.items() if name in style} for task, of in panels.items()
-    }
+    style = {"xmtree": plot.COLORS["LdSM"], "one-against-all": plot.COLORS["OAA"]}
+    style |= dict.fromkeys(("omikuji", "omikuji, collapsed", "PECOS"), plot.GRAY)
+    panels = {}
+    for task in [task for task in sets_by_size(record) if task != AMAZON]:
+        rows = [row for row in record.of(task) if row["program"] in style]
+        panels[task] = {row["program"]: (row["batch_us"], row["P@5"]) for row in rows}
     title = "Precision at 5 against the time of a prediction"
     axes = "µs a row, one thread, left is better", "P@5, %"
     yield "labels", title, plot.points(panels, style, *axes)

@@ -103,11 +103,8 @@ class Values:
         seeds = sorted({len(self.runs[key]) for key in keys if key in self.runs})
         if not seeds:
             return ""
-        n = (
-            "1 seed"
-            if seeds == [1]
-            else f"{' to '.join(map(str, {seeds[0]: 0, seeds[-1]: 0}))} seeds"
-        )
+        n = " to ".join(map(str, dict.fromkeys((seeds[0], seeds[-1]))))
+        n += " seed" if seeds == [1] else " seeds"
         return f"{n}; {', '.join(commits)}; {max(place[2] for place in places)}."
 
     def ages(self):
@@ -259,7 +256,7 @@ def pictures(record):
                     drawn[label] = panel["x"], np.mean(curves, axis=0)
             groups[panel["title"]] = drawn
         labels = dict.fromkeys(label for drawn in groups.values() for label in drawn)
-        figure = points(groups, looks([[label] for label in labels]), "", "")
+        figure = points(groups, looks(labels), "", "")
         yield f"papers-{paper}", f"{about['title']}: curves of its figures, measured here", figure
 
 

@@ -6,7 +6,6 @@ on tens of thousands of sparse columns.
 """
 
 from dataclasses import dataclass, field
-from itertools import groupby
 
 from harness import plot
 from harness.case import Case
@@ -203,8 +202,7 @@ def leaders(record):
 
 def pictures(record):
     """Yield accuracy against the time of a prediction, on all tasks and on those of the README."""
-    groups = [[p.name for p in each] for _, each in groupby(PROGRAMS, key=lambda p: p.package)]
-    style = plot.looks(groups)
+    style = plot.looks([program.name for program in PROGRAMS], plot.GRAY)
     panels = {
         task: {row["program"]: (row["batch_us"], accuracy(row)) for row in record.of(task)}
         for task in SHOWN

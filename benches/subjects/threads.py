@@ -103,9 +103,7 @@ def table(record, _):
 
 def pictures(record):
     rows = page_rows(record)
-    groups = {
-        head: [row[name] for row in rows.values()]
-        for name, head in (("predict_x", "prediction"), ("train_x", "training"))
-    }
+    heads = {"prediction": "predict_x", "training": "train_x"}
+    groups = {head: [row[name] for row in rows.values()] for head, name in heads.items()}
     title = "Two threads over one"
     yield "threads", title, plot.bars(groups, list(rows), "times as fast, two cores", mark=1)

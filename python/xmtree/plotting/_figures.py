@@ -17,6 +17,19 @@ from matplotlib.textpath import text_to_path
 
 from xmtree._printable import printable
 
+#: Color of each learner in the pictures of the documentation, and that of other programs.
+COLORS = {
+    "OAA": "#2f7ed8",
+    "LOMtree": "#e4572e",
+    "10 LOMtrees": "#b3261e",
+    "Recall Tree": "#2f9e44",
+    "filter tree": "#8e5bd9",
+    "random tree": "#c16bb0",
+    "LdSM": "#d98200",
+    "GAMBLE": "#0b96a8",
+    "SAMME": "#7d8b2f",
+}
+GRAY = "#7c828b"
 #: Colors of figures, as in page.css, and their replacements for readers who prefer dark pages.
 _INK, _RULE, _CARD = "#1d2330", "#e3e4e0", "#ffffff"
 _DARK = {_INK: "#e8eaee", _RULE: "#2f3541", _CARD: "#1c2028"}
