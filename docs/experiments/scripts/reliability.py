@@ -6,15 +6,16 @@ DATA is the folder of the data sets. Writes docs/figures/reliability-letter.svg 
 docs/figures/reliability-naics.svg (1,055 labels).
 """
 
-import io
 import re
 import sys
 from pathlib import Path
 
 import matplotlib as mpl
 import xmtree
+from matplotlib import cycler
 from xmtree.datasets import load_xmc
 from xmtree.plotting import plot_reliability
+from xmtree.plotting._figures import COLORS, house_style, write
 
 SETS = {"letter": "letter", "naics2017-index": "naics"}
 LEARNERS = {
@@ -33,14 +34,15 @@ def draw(folder, name):
         found = model.predict_topk(X_test, 1, scores="probability")
         axes = plot_reliability(y_test, *found, n_bins=15, label=title, ax=axes)
     axes.figure.set_size_inches(5, 5)
-    # Without a date, which would change with each run.
-    text = io.StringIO()
-    axes.figure.savefig(text, format="svg", metadata={"Date": None})
+    path = Path(f"docs/figures/reliability-{name}.svg")
+    write(axes.figure, path, "")
     # Coordinates are rounded to a tenth of a point, to save space.
-    short = re.sub(r"\n\s+", "\n", re.sub(r"(\d\.\d)\d+", r"\1", text.getvalue()))
-    Path(f"docs/figures/reliability-{name}.svg").write_text(short)
+    path.write_text(
+        re.sub(r"\n\s+", "\n", re.sub(r"(?<!error )(\d\.\d)\d+", r"\1", path.read_text()))
+    )
 
 
-mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "xmtree"})
-for data, name in SETS.items():
-    draw(Path(sys.argv[1]) / data, name)
+with house_style():
+    mpl.rcParams["axes.prop_cycle"] = cycler(color=[COLORS[name] for name in LEARNERS])
+    for data, name in SETS.items():
+        draw(Path(sys.argv[1]) / data, name)
