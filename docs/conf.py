@@ -1,9 +1,13 @@
 """The documentation, built by `make docs`: Markdown pages, and a reference from the docstrings."""
 
+import contextlib
 import re
+from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import xmtree
+from xmtree.plotting._figures import house_style
 
 project = "xmtree"
 author = "the xmtree authors"
@@ -46,5 +50,17 @@ def link_pages(*arguments: Any) -> None:
     lines[:] = [re.sub(r"docs/(experiments/[\w-]+)\.md", link, line) for line in lines]
 
 
+def draw_gallery(app: Any) -> None:
+    """Run the code of the gallery, which writes its pictures, in the folder gallery."""
+    page = (Path(app.srcdir) / "plotting.md").read_text(encoding="utf-8")
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```$", page, flags=re.M | re.S))
+    folder = Path(app.srcdir) / "gallery"
+    folder.mkdir(exist_ok=True)
+    mpl.use("Agg")
+    with contextlib.chdir(folder), house_style():
+        exec(compile(code, "plotting.md", "exec"), {})
+
+
 def setup(app: Any) -> None:
+    app.connect("builder-inited", draw_gallery)
     app.connect("autodoc-process-docstring", link_pages)

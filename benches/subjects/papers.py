@@ -274,7 +274,7 @@ def pages(record):
         yield f"docs/reproduction/{paper}.md", paper_page(paper, values)
 
 
-HEAD = """# The papers, reproduced
+HEAD = """# Reproducing the papers
 
 Which figures and statements of the four papers does this package reproduce? `make measure
 SELECT=papers` measures them and writes these pages from [all single
