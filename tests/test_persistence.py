@@ -4,6 +4,7 @@ import copy
 import os
 import pickle
 import sys
+from pathlib import Path
 
 import estimators
 import joblib
@@ -14,8 +15,10 @@ import skops.io
 import xmtree
 from model_bytes import rewritten
 from sklearn.base import clone
+from xmtree._online import OnlineLearner
 from xmtree._persistence import pack, unpack
 
+GOLDEN = Path(__file__).parent / "golden"
 X, Y = estimators.sparse()
 
 
@@ -320,3 +323,21 @@ def test_compact_files_have_half_the_bits_of_weights(name, tmp_path):
     found, found_scores = compact.predict_topk(X, 1)
     assert np.mean(best != found) <= 0.01
     np.testing.assert_allclose(found_scores, scores, rtol=0.01, atol=0.01)
+
+
+def test_files_of_0_1_0_are_read(tmp_path):
+    """Files of every learner, written by 0.1.0, with predictions of 10 rows."""
+    with np.load(GOLDEN / "files_0.1.0.npz") as stored:
+        kept = dict(stored)
+    names = [key.removesuffix(".file") for key in kept if key.endswith(".file")]
+    assert len(names) == 10
+    for name in names:
+        kept[f"{name}.file"].tofile(tmp_path / name)
+        model = xmtree.load(tmp_path / name)
+        rows = kept["texts"][:10].tolist() if name == "text" else kept["X"][:10]
+        labels, scores = model.predict_topk(rows, 2)
+        assert labels.astype(str).tolist() == kept[f"{name}.labels"].tolist(), name
+        np.testing.assert_allclose(scores, kept[f"{name}.scores"], rtol=1e-5)
+        np.testing.assert_allclose(model.predict_proba(rows), kept[f"{name}.proba"], rtol=1e-5)
+        if isinstance(model, OnlineLearner) and getattr(model, "prune", None) is None:
+            assert model.partial_fit(rows, model.predict(rows)).n_examples_seen_ > 80
