@@ -2,12 +2,14 @@
 
 Builds the wheel and the source distribution, or takes an existing wheel. Installs the wheel in two
 empty environments, with the oldest dependencies that pyproject.toml allows and with the newest.
-There it runs the commands and code blocks of README and docs, scikit-learn's checks and the cluster
-tests. Builds the source distribution without network, from the crates in Cargo.lock.
+There it runs the demo, the commands and code blocks of README and docs, scikit-learn's checks and
+the cluster tests. Builds the source distribution without network, from the crates in Cargo.lock.
+--tag only compares a tag with the version and the changelog.
 """
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -64,6 +66,17 @@ def check_size(wheel):
         raise SystemExit(f"{wheel.name} has {megabytes:.1f} MB, more than {MOST_MB}")
 
 
+def check_tag(tag):
+    """Refuse a tag that is not v and the version in Cargo.toml and of the newest release."""
+    package = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["package"]
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = re.findall(r"^## ([^,\n]+)", changelog, re.M)[0]
+    for where, version in (("Cargo.toml", package["version"]), ("CHANGELOG.md", newest)):
+        if tag != f"v{version}":
+            raise SystemExit(f"the tag is {tag}, but {where} has {version}")
+    print(f"the version is {tag[1:]} everywhere")
+
+
 def check_installed(wheel, which, folder):
     """Install the wheel in an empty environment and run tests there."""
     environment = folder / which
@@ -84,6 +97,7 @@ def check_installed(wheel, which, folder):
     constraints.write_text("\n".join(lines), encoding="utf-8")
     uv(*install, "--constraint", constraints, *TOOLS)
     run(python, "-c", VERSIONS)
+    run(python, "-m", "xmtree", "demo", cwd=folder)
     # Old libraries give warnings, which are no failures here.
     options = ("-q", "-p", "no:cacheprovider", "-o", "filterwarnings=default")
     run(python, "-m", "pytest", *options, *(ROOT / "tests" / name for name in TESTS), cwd=folder)
@@ -102,7 +116,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--wheel", type=Path, help="test this wheel, build none")
     parser.add_argument("--without-source", action="store_true", help="skip the source files")
+    parser.add_argument("--tag", help="only check that this is the tag of the version")
     options = parser.parse_args()
+    if options.tag:
+        return check_tag(options.tag)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         wheel = options.wheel or maturin("build", folder / "wheel", cwd=ROOT)
