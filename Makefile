@@ -24,20 +24,21 @@ help: ## Show this list
 demo: install ## Build, install, and compare every learner on the data inside the package
 	@$(BIN)/xmtree demo
 
-# Phases of one thread run side by side: the build and the checks of sources, then stubs and pages.
-# pip installs one after the other.
+# Phases of one thread run side by side: the build and all that does not need it, then stubs and
+# pages.
 test: ## Check and test everything
-	@$(MAKE) --no-print-directory fmt $(VENV)/.test $(VENV)/.docs
+	@$(MAKE) --no-print-directory fmt $(VENV)/.build
 	@$(MAKE) --no-print-directory -j2 install sources
-	@$(MAKE) --no-print-directory cargo-test
 	@$(MAKE) --no-print-directory -j2 stubtest docs
 	@$(MAKE) --no-print-directory pytest
 
-# One after the other, next to the build.
+# One after the other, next to the build, which installs the package at its end.
 sources:
 	@$(MAKE) --no-print-directory clippy
+	@$(MAKE) --no-print-directory $(VENV)/.test $(VENV)/.docs
 	@$(MAKE) --no-print-directory ruff
 	@$(MAKE) --no-print-directory mypy
+	@$(MAKE) --no-print-directory cargo-test
 
 install: $(MODULE) ## Build the package and install it into .venv
 

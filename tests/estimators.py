@@ -1,5 +1,7 @@
 """Tables of all estimators, with small data, for parametrized tests."""
 
+import os
+
 import numpy as np
 import scipy.sparse as sp
 import xmtree
@@ -77,6 +79,17 @@ def gamble(cls, *, scaling="none", **more):
     return cls(**{"random_state": 0, **more})
 
 
+#: True to run all cases of tests that are marked "exhaustive".
+EXHAUSTIVE = os.environ.get("XMTREE_EXHAUSTIVE") == "1"
+#: Settings that run the same Python code as others.
+CORE_ONLY = {
+    *("oaa-softmax", "oaa-logistic-nag", "lomtree-swapping", "recall-tree-margin"),
+    *("recall-tree-nag", "recall-tree-paths", "filter-tree-nag", "random-tree", "gamble-paper"),
+}
+#: Settings for tests of Python code.
+PYTHON = [name for name in ALL if EXHAUSTIVE or name not in CORE_ONLY]
+#: The first setting of each class, for tests of code that does not depend on settings.
+CLASSES = [*ALL] if EXHAUSTIVE else [*{type(ALL[name]()): name for name in [*ALL][::-1]}.values()]
 ONLINE = [name for name, make in ALL.items() if hasattr(make(), "partial_fit")]
 #: Learners that need all rows at once.
 BATCH = [name for name in ALL if name not in ONLINE]

@@ -149,8 +149,14 @@ def test_functions_and_constructors(name, tmp_path, monkeypatch):
     attack(calls()[name], name)
 
 
-@pytest.mark.parametrize("name", estimators.ALL)
-@pytest.mark.parametrize("is_fitted", [False, True])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("name", "is_fitted"),
+    [
+        *((name, False) for name in estimators.CLASSES),
+        *((name, True) for name in estimators.PYTHON),
+    ],
+)
 def test_methods(name, is_fitted, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     model = estimators.ALL[name]()

@@ -119,7 +119,8 @@ def test_columns_of_categories_are_refused_with_a_hint():
         xmtree.OAAClassifier().fit(frame, Y_DENSE)
 
 
-@pytest.mark.parametrize("name", list(estimators.ALL))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", estimators.PYTHON)
 @pytest.mark.parametrize(("X", "message"), BAD_X.values(), ids=BAD_X)
 def test_bad_x_is_refused_and_changes_nothing(name, X, message):
     if "NaN" in message and name in estimators.GAPPY:
@@ -143,7 +144,8 @@ def test_bad_x_is_refused_and_changes_nothing(name, X, message):
         model.predict(X)
 
 
-@pytest.mark.parametrize("name", list(estimators.ALL))
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", estimators.CLASSES)
 @pytest.mark.parametrize(
     ("weights", "message"),
     [

@@ -7,6 +7,7 @@ nodes are recycled all the time.
 
 import json
 
+import estimators
 import model_bytes
 import numpy as np
 import pytest
@@ -98,8 +99,11 @@ def assert_same_sums(fast, slow, order):
     assert len(at) == len(order)
 
 
-@pytest.mark.parametrize("drift", [False, True], ids=["steady", "drifting"])
-@pytest.mark.parametrize("resistance", [1, 4])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("drift", "resistance"),
+    [(False, 1), (True, 1), (True, 4), *([(False, 4)] if estimators.EXHAUSTIVE else [])],
+)
 @pytest.mark.parametrize(("budget", "n_classes"), [(0, 4), (1, 3), (2, 5), (7, 8), (15, 24)])
 def test_every_node_agrees(budget, n_classes, resistance, drift):
     X, labels = stream(0, 700, n_classes, drift)

@@ -7,11 +7,11 @@ itself is compared with Vowpal Wabbit in ``test_lomtree_vw.py`` and ``test_recal
 
 import json
 import math
-import os
 import re
 from itertools import pairwise
 from pathlib import Path
 
+import estimators
 import numpy as np
 import pytest
 from reference.lomtree import LOMTree
@@ -91,8 +91,7 @@ def test_oaa(stream, run, options):
 
 
 #: True to follow all runs of the trees.
-EXHAUSTIVE = os.environ.get("XMTREE_EXHAUSTIVE") == "1"
-START, STEP = (0, 1) if EXHAUSTIVE else (1, 3)
+START, STEP = (0, 1) if estimators.EXHAUSTIVE else (1, 3)
 
 
 @pytest.mark.exhaustive

@@ -1,7 +1,6 @@
 """After ``fit``, changed constructor parameters have no effect."""
 
 import copy
-import os
 
 import estimators
 import numpy as np
@@ -23,9 +22,6 @@ OF_PREDICTION = {
     "threshold": "the score above which LdSM's predict returns a label",
     "n_labels": "the number of labels that LdSM's predict returns",
 }
-
-#: True to try all values of a parameter and not just two.
-EXHAUSTIVE = os.environ.get("XMTREE_EXHAUSTIVE") == "1"
 
 METHODS = ["predict", "predict_proba", "decision_function", "predict_scores", "staged_predict"]
 ATTRIBUTES = [
@@ -60,7 +56,7 @@ def others(model, name):
             raise AssertionError(f"{name}: {allowed}")
     found = [value for value in values if value is not now and value != now]
     assert len(found) >= 2, name
-    return found if EXHAUSTIVE else found[:2]
+    return found if estimators.EXHAUSTIVE else found[:2]
 
 
 def plain(answer):
@@ -106,7 +102,7 @@ def test_parameters_changed_after_fit_have_no_effect(name, sets, tmp_path):
         for value in others(model, parameter):
             model.set_params(**{parameter: value})
             np.testing.assert_equal(state(model, rows, labels), expected, f"{parameter}={value}")
-            if value == "nonsense" and not EXHAUSTIVE:
+            if value == "nonsense" and not estimators.EXHAUSTIVE:
                 continue
             model.save(tmp_path / "model")
             again = xmtree.load(tmp_path / "model")

@@ -3,8 +3,6 @@
 Settings that differ only in the core are checked in ``make check SELECT="fuzz properties"``.
 """
 
-import os
-
 import estimators
 import pytest
 import xmtree
@@ -51,14 +49,6 @@ EXPECTED = {
 }
 
 
-#: Settings that run the same Python code as others.
-CORE_ONLY = {
-    *("oaa-softmax", "oaa-logistic-nag", "lomtree-swapping", "recall-tree-margin"),
-    *("recall-tree-nag", "recall-tree-paths", "filter-tree-nag", "random-tree", "gamble-paper"),
-}
-EXHAUSTIVE = os.environ.get("XMTREE_EXHAUSTIVE") == "1"
-
-
 def expected(estimator):
     """Return the checks that ``estimator`` cannot pass, with reasons."""
     if isinstance(estimator, xmtree.ActiveGamble | xmtree.ActiveLearner):
@@ -73,7 +63,7 @@ def expected(estimator):
 @pytest.mark.exhaustive
 @parametrize_with_checks(
     [
-        *(make() for name, make in estimators.ALL.items() if EXHAUSTIVE or name not in CORE_ONLY),
+        *(estimators.ALL[name]() for name in estimators.PYTHON),
         xmtree.LOMTreeClassifier(n_bits=12, random_state=0),
         xmtree.ActiveGamble(estimator=xmtree.GambleClassifier(n_estimators=10), random_state=0),
         xmtree.ActiveLearner(xmtree.OAAClassifier(loss="logistic"), random_state=0),

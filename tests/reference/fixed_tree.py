@@ -31,6 +31,7 @@ class FixedTree:
         self.policy, self.loss = policy, loss
         self.nodes = []  # labels of each internal node: (left, right)
         self.root = self.build(list(order))
+        self.paths = {label: self.path(label) for label in order}
         n_nodes = max(len(self.nodes), 1)
         self.base = VWLinear(n_nodes, n_features, loss, eta)
         self.trained, self.won = np.zeros(n_nodes), np.zeros(n_nodes)
@@ -62,7 +63,7 @@ class FixedTree:
     def learn(self, idx, x, label, h=1.0):
         """Learn an example by the matches of its label; return the prediction before."""
         answer = self.predict(idx, x)
-        for number in self.path(label):
+        for number in self.paths[label]:
             is_left = label in self.nodes[number][0]
             self.base.learn(number, idx, x, -1.0 if is_left else 1.0, h)
             self.trained[number] += h
@@ -84,11 +85,14 @@ class FixedTree:
 
     def log_probabilities(self, idx, x):
         """Return each label's sum of the logistic models' log-probabilities on its path."""
-        result, sharpness = {}, self.sharpness()
-        for label in self.nodes[0][0] + self.nodes[0][1] if self.nodes else [self.root]:
+        all_nodes = range(len(self.trained))
+        scores = self.base.clamp(self.base.score(all_nodes, idx, x)).astype(float)
+        scores *= self.sharpness()
+        result = {}
+        for label, path in self.paths.items():
             total = 0.0
-            for number in self.path(label):
-                score = sharpness * float(self.score(number, idx, x))
+            for number in path:
+                score = scores[number]
                 total -= np.logaddexp(0.0, score if label in self.nodes[number][0] else -score)
             result[label] = total
         return result
@@ -117,6 +121,7 @@ class LabelSetTree:
     def __init__(self, order, n_features, eta=0.5):
         self.nodes, self.children = [], {}
         self.build(list(order))
+        self.parents = {child: n for n, pair in self.children.items() for child in pair}
         self.base = VWLinear(len(self.nodes), n_features, "logistic", eta)
         self.base.loss = ExactLogistic()
         self.trained, self.won = np.zeros(len(self.nodes)), np.zeros(len(self.nodes))
@@ -145,8 +150,7 @@ class LabelSetTree:
         """Learn an example; return whether the greedy label was one of its labels before."""
         was_right = self.greedy(idx, x) in labels
         for number, below in enumerate(self.nodes):
-            above = [n for n, children in self.children.items() if number in children]
-            if above and not self.nodes[above[0]] & labels:
+            if number and not self.nodes[self.parents[number]] & labels:
                 continue
             y = 1.0 if below & labels else -1.0
             self.base.learn(number, idx, x, y, h)
@@ -157,7 +161,8 @@ class LabelSetTree:
 
     def marginals(self, idx, x):
         """Return the probability of each label, the product over all nodes with it below."""
-        p = [expit(self.score(number, idx, x)) for number in range(len(self.nodes))]
+        all_nodes = range(len(self.nodes))
+        p = expit(self.base.clamp(self.base.score(all_nodes, idx, x)).astype(float))
         return {
             label: math.prod(p[n] for n, below in enumerate(self.nodes) if label in below)
             for label in self.nodes[0]
