@@ -51,7 +51,8 @@ def test_the_balanced_error_falls(name, weights):
     assert error(class_weight=weights) < error() - 0.01
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", estimators.PYTHON)
 @pytest.mark.parametrize("more", [None, np.random.default_rng(2).integers(0, 4, len(y))])
 def test_class_weight_multiplies_row_weights(name, more):
     own = np.ones(len(y)) if more is None else more
@@ -184,8 +185,10 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("name", estimators.MULTILABEL)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("oaa", form) for form in FORMS] + [(name, "sparse") for name in estimators.MULTILABEL[1:]],
+)
 @pytest.mark.parametrize("weights", ["balanced", WEIGHTS], ids=["balanced", "dict"])
 @pytest.mark.parametrize("more", [None, np.random.default_rng(2).integers(0, 4, len(y))])
 def test_a_label_set_has_the_mean_weight_of_its_labels(name, form, weights, more):

@@ -28,6 +28,7 @@ import dask.dataframe as dd
 import pandas as pd
 from dask.delayed import delayed
 from distributed import Client, LocalCluster, get_task_stream
+from distributed.utils import get_mp_context
 from test_ldsm import FEW, X_NEW, Y_NEW, X, Y
 from xmtree import (
     LdSMClassifier,
@@ -68,12 +69,13 @@ def cluster():
         # A busy machine starts workers slowly.
         "distributed.comm.timeouts.connect": "600s",
         "distributed.comm.timeouts.tcp": "600s",
+        # Workers, also those after a kill, are forked from a process with all imports.
+        "distributed.worker.multiprocessing-method": "forkserver",
     }
-    with (
-        dask.config.set(config),
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=NO_PORT) as cluster,
-    ):
-        yield cluster
+    with dask.config.set(config):
+        get_mp_context().set_forkserver_preload(["xmtree.dask"])
+        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=NO_PORT) as cluster:
+            yield cluster
 
 
 @pytest.fixture(scope="module")

@@ -49,8 +49,9 @@ def outcome(call):
     return [np.asarray(part).tolist() for part in found]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-@pytest.mark.parametrize("name", list(estimators.ALL))
+@pytest.mark.parametrize("name", estimators.PYTHON)
 def test_predictions_of_one_row_equal_those_of_full_validation(name, form, monkeypatch):
     model = fitted(name)
     rows = [form(X[at : at + 1]) for at in range(20)]
@@ -81,8 +82,9 @@ LABELS = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-@pytest.mark.parametrize("name", estimators.ONLINE)
+@pytest.mark.parametrize("name", [name for name in estimators.PYTHON if name in estimators.ONLINE])
 def test_learning_one_row_equals_full_validation(name, form, monkeypatch):
     learned_both_ways(name, form, Y, monkeypatch)
 
@@ -106,17 +108,17 @@ def learned_both_ways(name, form, labels, monkeypatch):
 
 
 @pytest.mark.parametrize("name", estimators.ONLINE)
-@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize("labels", ["int64", "int32", "uint8", "text", "objects", "bool"])
-def test_parameters_are_checked_once(name, form, labels, monkeypatch):
+def test_parameters_are_checked_once(name, labels, monkeypatch):
     labels = LABELS[labels]
     model = streaming(name, labels)
     monkeypatch.setattr("xmtree._online.validate_params", None)
-    model.partial_fit(form(X[5:6]), labels[5:6])
-    model.partial_fit(form(X[5:9]), labels[5:9])
+    for form in FORMS.values():
+        model.partial_fit(form(X[5:6]), labels[5:6])
+        model.partial_fit(form(X[5:9]), labels[5:9])
     if labels.dtype.kind in "iU" and labels.dtype.itemsize >= 8:
-        model.partial_fit(form(X[5:6]), [labels[5]])
-        model.partial_fit(form(X[5:6]), labels[5:6].tolist())
+        model.partial_fit(X[5:6], [labels[5]])
+        model.partial_fit(X[5:6], labels[5:6].tolist())
 
 
 def with_value(value, dtype=np.float64):
@@ -183,9 +185,10 @@ ROWS = {
 NAMED = ["oaa", "random-tree-probable", "recall-tree", "gamble", "ldsm"]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("name", "named"),
-    [*((name, False) for name in estimators.ALL), *((name, True) for name in NAMED)],
+    [*((name, False) for name in estimators.PYTHON), *((name, True) for name in NAMED)],
 )
 def test_hostile_rows_have_the_outcome_of_full_validation(name, named, monkeypatch):
     def new():

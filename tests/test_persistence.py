@@ -53,11 +53,17 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("name", list(estimators.ALL))
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        *((name, "file") for name in estimators.ALL),
+        *((name, way) for name in estimators.PYTHON for way in WAYS if way != "file"),
+    ],
+)
 def test_a_round_trip(name, way, tmp_path):
     model = estimators.ALL[name]().fit(X, Y)
-    again = way(model, tmp_path / "model")
+    again = WAYS[way](model, tmp_path / "model")
     assert type(again) is type(model)
     assert again.get_params() == model.get_params()
     assert again.classes_.dtype == model.classes_.dtype

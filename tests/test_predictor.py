@@ -35,8 +35,9 @@ def assert_same(found, expected):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
-@pytest.mark.parametrize("name", list(estimators.ALL))
+@pytest.mark.parametrize("name", estimators.PYTHON)
 def test_predictions_equal_those_of_the_model(name, form):
     model = estimators.ALL[name]().fit(X, Y)
     predictor, rows = model.predictor(), form(X[:30])
@@ -168,7 +169,8 @@ def test_one_row_keeps_the_interpreter_and_many_release_it(counter, name):
     assert any(is_given_away(many) for _ in range(3))
 
 
-@pytest.mark.parametrize("name", estimators.ONLINE)
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", [name for name in estimators.CLASSES if name in estimators.ONLINE])
 def test_threads_predict_during_training(name):
     """Check that no thread gets an error and that training ends."""
     model = estimators.ALL[name]().partial_fit(X, Y, classes=np.unique(Y))

@@ -323,7 +323,7 @@ def test_a_stream_of_label_sets_finds_its_threshold():
 # Other tools that use probabilities.
 
 
-@pytest.mark.parametrize("name", ["oaa", "recall-tree", "filter-tree", "ldsm"])
+@pytest.mark.parametrize("name", ["oaa", "ldsm"])
 def test_scikit_learn_accepts_the_probabilities(name):
     X, y = noisy(400)
     model = estimators.ALL[name]()

@@ -7,6 +7,7 @@ formulas.
 
 import json
 
+import estimators
 import numpy as np
 import pytest
 from reference import recall_tree
@@ -147,7 +148,8 @@ def learned_as_in_the_paper(paper, **settings):
     return model.tree_, np.array(predicted), slow
 
 
-@pytest.mark.parametrize("candidates", [2, 4])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("candidates", [2, 4] if estimators.EXHAUSTIVE else [2])
 def test_the_papers_settings_follow_its_formulas(candidates):
     """Section 2 and Figure 2b (importance of routers), and Eq. 1 (bound of the recall)."""
     tree, predicted, slow = learned_as_in_the_paper(paper=True, max_candidates=candidates)

@@ -91,7 +91,7 @@ def test_oaa(stream, run, options):
 
 
 #: True to follow all runs of the trees.
-START, STEP = (0, 1) if estimators.EXHAUSTIVE else (1, 3)
+START, STEP = (0, 1) if estimators.EXHAUSTIVE else (1, 5)
 
 
 @pytest.mark.exhaustive

@@ -48,13 +48,6 @@ def serving(model, *options):
             process.kill()
 
 
-def stop(process):
-    """Stop a server and return its exit code and what it printed since its first line."""
-    process.send_signal(signal.SIGTERM)
-    err = process.stderr.read()
-    return process.wait(SECONDS), err
-
-
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory):
     path = tmp_path_factory.mktemp("texts") / "texts.xmtree"
@@ -491,32 +484,33 @@ def test_a_reload_loses_no_request(tmp_path):
         answers = [answer for load in loads for answer in load.answers]
         assert {status for status, _ in answers} == {200}
         assert {"first", "number 4"} <= {label for _, label in answers}
-        assert stop(process) == (0, "")
+        stop_answers_the_current_request(process, client, signal.SIGTERM)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_stop_answers_the_current_requests(tmp_path, number):
-    path = tmp_path / "model"
-    named(path, "a")
-    with serving(path, "--jobs", 2) as (process, client):
-        body = json.dumps({"texts": ["card of mine"] * 5}).encode()
-        request = b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body)
-        address = client.base_url.host, client.base_url.port
-        with socket.create_connection(address, SECONDS) as link:
-            link.sendall(request + body[:10])
-            assert client.get("/health").status_code == 200  # the head has arrived
-            process.send_signal(number)
-            # No new connections, but the rest of the request still counts.
-            deadline = time.monotonic() + SECONDS
-            while time.monotonic() < deadline:
-                try:
-                    socket.create_connection(address, SECONDS).close()
-                except ConnectionError:
-                    break
-            link.sendall(body[10:])
-            assert link.recv(100).startswith(b"HTTP/1.1 200 OK")
-        assert process.wait(SECONDS) == 0
-        assert process.stderr.read() == ""
+def stop_answers_the_current_request(process, client, number):
+    body = json.dumps({"texts": ["card of mine"] * 5}).encode()
+    request = b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body)
+    address = client.base_url.host, client.base_url.port
+    with socket.create_connection(address, SECONDS) as link:
+        link.sendall(request + body[:10])
+        assert client.get("/health").status_code == 200  # the head has arrived
+        process.send_signal(number)
+        # No new connections, but the rest of the request still counts.
+        deadline = time.monotonic() + SECONDS
+        while time.monotonic() < deadline:
+            try:
+                socket.create_connection(address, SECONDS).close()
+            except ConnectionError:
+                break
+        link.sendall(body[10:])
+        assert link.recv(100).startswith(b"HTTP/1.1 200 OK")
+    assert process.wait(SECONDS) == 0
+    assert process.stderr.read() == ""
+
+
+def test_ctrl_c_answers_the_current_requests(texts):
+    with serving(texts, "--jobs", 2) as (process, client):
+        stop_answers_the_current_request(process, client, signal.SIGINT)
 
 
 # Wrong usage.

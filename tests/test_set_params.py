@@ -85,7 +85,7 @@ def after_partial_fit(model, rows, labels):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", estimators.ALL)
+@pytest.mark.parametrize("name", estimators.PYTHON)
 @pytest.mark.parametrize("sets", [False, True])
 def test_parameters_changed_after_fit_have_no_effect(name, sets, tmp_path):
     if sets and name not in estimators.MULTILABEL:
