@@ -31,8 +31,10 @@ def without_times(search):
     return [{k: v for k, v in row.items() if k != "seconds"} for row in search.tried_]
 
 
-@pytest.mark.parametrize("data", [estimators.dense, estimators.sparse])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [*((name, estimators.dense) for name in NAMES), ("OAAClassifier", estimators.sparse)],
+)
 def test_a_seed_repeats_the_search_and_the_model(name, data):
     rows, labels = data(n=300)
     model = learner(name)
@@ -61,10 +63,15 @@ def test_all_values_of_a_space_can_be_trained(name):
 
 # So few rows hardly split the trees of LdSM.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("name", ["OAAClassifier", "LdSMClassifier", "RandomTreeClassifier"])
-@pytest.mark.parametrize("metric", ["p@1", "nDCG@3", "PSP@3", "f1_micro", "recall_row"])
 @pytest.mark.parametrize(
-    "y", [INDICATOR, INDICATOR.toarray(), WORDS], ids=["csr", "dense", "words"]
+    ("name", "metric", "y"),
+    [
+        *(("OAAClassifier", name, INDICATOR) for name in ("p@1", "nDCG@3", "PSP@3", "recall_row")),
+        ("OAAClassifier", "f1_micro", INDICATOR.toarray()),
+        ("LdSMClassifier", "f1_micro", INDICATOR),
+        ("LdSMClassifier", "p@1", WORDS),
+        ("RandomTreeClassifier", "f1_micro", WORDS),
+    ],
 )
 def test_label_sets(name, metric, y):
     search = xmtree.tune(learner(name), ROWS, y, n_candidates=2, metric=metric)

@@ -19,17 +19,17 @@ def scores_of(model):
 
 
 @pytest.mark.parametrize("name", sorted(set(estimators.ALL) - AS_THEY_ARE))
-@pytest.mark.parametrize("unit", [10, 1 / 200, 1e-6, 1e6])
-def test_the_unit_of_weights_does_not_matter(name, unit):
+def test_the_unit_of_weights_does_not_matter(name):
     make = estimators.ALL[name]
     labels, scores = scores_of(make().fit(X, y, WEIGHTS))
-    again, scores_again = scores_of(make().fit(X, y, WEIGHTS * unit))
-    assert again == labels
-    np.testing.assert_allclose(scores_again, scores, rtol=1e-3, atol=1e-3)
-    plain, scores = scores_of(make().fit(X, y))
-    same, scores_again = scores_of(make().fit(X, y, np.full(len(y), unit)))
-    assert same == plain
-    np.testing.assert_array_equal(scores_again, scores)
+    plain, plain_scores = scores_of(make().fit(X, y))
+    for unit in (10, 1e-6, 1e6):
+        again, scores_again = scores_of(make().fit(X, y, WEIGHTS * unit))
+        assert again == labels
+        np.testing.assert_allclose(scores_again, scores, rtol=1e-3, atol=1e-3)
+        same, scores_again = scores_of(make().fit(X, y, np.full(len(y), unit)))
+        assert same == plain
+        np.testing.assert_array_equal(scores_again, plain_scores)
 
 
 ONLINE = [

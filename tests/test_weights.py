@@ -46,12 +46,19 @@ DATA = {
 }
 
 
-@pytest.mark.parametrize("name", EVERY)
-@pytest.mark.parametrize("data", DATA)
-@pytest.mark.parametrize("filled", [0.1, 1.0])
+def cases():
+    """Yield data sets, the share of non-zeros in rows of weight 0, and estimators."""
+    for name in EVERY:
+        yield "sparse", 0.1, name
+        if name in estimators.MULTILABEL:
+            yield "sets", 0.1, name
+        if name in (*estimators.PYTHON, "active"):
+            yield from (("dense", 0.1, name), ("dense", 1.0, name), ("sparse", 1.0, name))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("data", "filled", "name"), cases())
 def test_a_row_of_weight_0_equals_a_missing_row(name, data, filled):
-    if data == "sets" and name not in estimators.MULTILABEL:
-        pytest.skip("learns one label per row")
     X, y = DATA[data]
     more, labels, weights = with_rows_of_weight_0(X, y, filled)
     weighted = EVERY[name]().fit(more, labels, sample_weight=weights)
@@ -88,9 +95,12 @@ def repeated(X, y, weights):
     return X[rows], y[rows]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", [name for name in EVERY if name != UNSETTLED])
 @pytest.mark.parametrize("heavy", [0, 1])
-@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
+@pytest.mark.parametrize(
+    "convert", [np.asarray, sp.csr_matrix] if estimators.EXHAUSTIVE else [sp.csr_matrix]
+)
 def test_heavier_rows_win_like_three_copies(name, heavy, convert):
     X, y, is_next = contradicting()
     X, groups = convert(X), convert(GROUPS)
