@@ -57,7 +57,7 @@ def cases():
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("data", "filled", "name"), cases())
+@pytest.mark.parametrize(("data", "filled", "name"), list(cases()))
 def test_a_row_of_weight_0_equals_a_missing_row(name, data, filled):
     X, y = DATA[data]
     more, labels, weights = with_rows_of_weight_0(X, y, filled)
