@@ -59,21 +59,25 @@ class Calibration:
     n_examples: int = 0
     rest: float | None = None
     top_slope: float = 1.0
+    #: Changes of ``top_slope`` for high and for low logits of the best label.
+    bends: tuple[float, float] = (0.0, 0.0)
     #: Thresholds of the parameter ``threshold``, if it names an average.
     thresholds: Thresholds | None = None
 
     @property
-    def shares(self) -> tuple[float, float, float, float] | None:
+    def shares(self) -> tuple[float, ...] | None:
         """Return the map for one label per row as the core expects it."""
         if self.rest is None:
             return None
-        return self.slope, self.rest, self.top_slope, self.intercept
+        return self.slope, self.rest, self.top_slope, self.intercept, *self.bends
 
     def to_json(self) -> dict[str, Any]:
         """Return the calibration in JSON types."""
         state = asdict(replace(self, thresholds=None))
-        # Older versions know no thresholds.
+        # Older versions know neither thresholds nor bends.
         del state["thresholds"]
+        if self.bends == (0, 0):
+            del state["bends"]
         return state if self.thresholds is None else state | {"sets": self.thresholds.to_json()}
 
     @classmethod
@@ -82,13 +86,21 @@ class Calibration:
         state = dict(state)
         sets = state.pop("sets", None)
         thresholds = None if sets is None else Thresholds.from_json(sets)
-        calibration = cls(**state, thresholds=thresholds)
+        above, below = state.pop("bends", (0.0, 0.0))
+        calibration = cls(**state, bends=(above, below), thresholds=thresholds)
         rest = 0.0 if calibration.rest is None else calibration.rest
-        numbers = (calibration.slope, calibration.intercept, rest, calibration.top_slope)
+        numbers = (
+            calibration.slope,
+            calibration.intercept,
+            rest,
+            calibration.top_slope,
+            above,
+            below,
+        )
         if not (
             np.isfinite((*numbers, calibration.threshold)).all()
             and calibration.slope > 0
-            and calibration.top_slope > 0
+            and calibration.top_slope > max(0, -above, below)
             and 0 <= calibration.threshold <= 1
             and calibration.n_least in (0, 1)
             and calibration.n_examples >= 0
@@ -111,8 +123,8 @@ def fit_labels(
     found = _core.fit_shares(scores, scale, is_right, weights, n_classes)
     if found is None:
         return Calibration()
-    slope, rest, top_slope, intercept = found
-    return Calibration(slope, intercept, rest=rest, top_slope=top_slope)
+    slope, rest, top_slope, intercept, *bends = found
+    return Calibration(slope, intercept, rest=rest, top_slope=top_slope, bends=(bends[0], bends[1]))
 
 
 def fit_label_sets(rows: RankedRows) -> Calibration:

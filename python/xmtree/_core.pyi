@@ -18,7 +18,7 @@ N_SHARING: int
 _Path: TypeAlias = str | PathLike[str]
 # What scores are; slope and rest of the logits, slope and intercept of the best label's.
 _Scale: TypeAlias = Literal["logit", "share", "probability"]
-_Shares: TypeAlias = tuple[float, float, float, float]
+_Shares: TypeAlias = Sequence[float]
 # indptr, indices, data of X; indptr and labels of y; number of columns, number
 # of labels, whether y is label sets.
 _Table: TypeAlias = tuple[

@@ -427,6 +427,7 @@ class LdSMClassifier(ThresholdMixin, TreeMixin, Learner):
             intercept=found["shares_intercept"],
             rest=found["shares_rest"],
             top_slope=found["shares_top_slope"],
+            bends=(found["shares_bend_above"], found["shares_bend_below"]),
         )
 
     def _to_probabilities(self, scores: NDArray[Any]) -> NDArray[np.float32]:

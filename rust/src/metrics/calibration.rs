@@ -1,4 +1,4 @@
-//! The fit behind every calibration: logistic regression with two parameters. Also the slope of a
+//! The fit behind every calibration: logistic regression with a few parameters. Also the slope of a
 //! softmax.
 
 use serde::{Deserialize, Serialize};
@@ -14,10 +14,10 @@ pub struct Outcome<R> {
     pub weight: f64,
 }
 
-/// Weight of half the squared distance from the start of the search; the loss is a mean over rows.
-const RIDGE: f64 = 1e-4;
-/// Greatest distances from the start, of the logarithm of a slope and of an intercept.
-const MAX_DISTANCE: [f64; 2] = [8.0, 300.0];
+/// Usual weight of half the squared distance from the start of the search.
+pub(super) const RIDGE: f64 = 1e-4;
+/// Greatest distances from the start, of the logarithm of a slope and of any other parameter.
+const MAX_DISTANCES: (f64, f64) = (8.0, 300.0);
 const MAX_STEPS: usize = 100;
 /// A shorter step ends the search.
 const MIN_STEP: f64 = 1e-6;
@@ -53,12 +53,8 @@ impl Line {
         let squares = points.iter().map(|p| p.weight * (p.row - mean).powi(2));
         let deviation = (squares.sum::<f64>() / total).sqrt();
         let deviation = if deviation > 0.0 { deviation } else { 1.0 };
-        Self::fit_standardized(points, mean, deviation)
-    }
-
-    /// Fits the line, with a search over the slope and intercept of `(x - mean) / deviation`.
-    pub(super) fn fit_standardized(points: &[Outcome<f64>], mean: f64, deviation: f64) -> Self {
-        let [log_slope, shift] = fit_logistic([0.0, 0.0], points, |point, row| {
+        // The search is over the slope and intercept of `(x - mean) / deviation`.
+        let [log_slope, shift] = fit_logistic([0.0; 2], [RIDGE; 2], points, |point, row| {
             let slanted = point[0].exp() * (row - mean) / deviation;
             (slanted + point[1], [slanted, 1.0])
         });
@@ -81,29 +77,35 @@ impl Line {
     }
 }
 
-/// Returns the two parameters at which the logistic function of `logit` fits the outcomes best, by
+/// Returns the parameters at which the logistic function of `logit` fits the outcomes best, by
 /// Fisher scoring with Levenberg's and Marquardt's damping. `logit` takes the parameters and a row,
-/// and returns the logit and its derivatives by the parameters.
+/// and returns the logit and its derivatives by the parameters. The first parameter is the logarithm
+/// of a slope. `ridge` has the weight of half of each parameter's squared distance from `start`; the
+/// loss is a mean over rows.
 ///
 /// As in Platt scaling the targets are those with one more right row and one more wrong row, so that
 /// a few rows that are all right do not give extreme probabilities.
-pub fn fit_logistic<R>(
-    start: [f64; 2],
+pub fn fit_logistic<R, const N: usize>(
+    start: [f64; N],
+    ridge: [f64; N],
     rows: &[Outcome<R>],
-    logit: impl Fn([f64; 2], &R) -> (f64, [f64; 2]),
-) -> [f64; 2] {
+    logit: impl Fn([f64; N], &R) -> (f64, [f64; N]),
+) -> [f64; N] {
     let n = rows.len() as f64;
     let total: f64 = rows.iter().map(|row| row.weight).sum();
     let right = rows.iter().filter(|row| row.is_right);
     let n_right = n * right.map(|row| row.weight).sum::<f64>() / total;
     let right_target = (n_right + 1.0) / (n_right + 2.0);
     let wrong_target = 1.0 / (n - n_right + 2.0);
-    // The loss, the negative of its gradient, and its curvature.
-    let measure = |point: [f64; 2]| {
-        let away = [point[0] - start[0], point[1] - start[1]];
-        let mut loss = 0.5 * RIDGE * (away[0] * away[0] + away[1] * away[1]);
-        let mut down = away.map(|away| -RIDGE * away);
-        let mut curvature = [RIDGE, 0.0, RIDGE];
+    // The loss, the negative of its gradient, and its curvature below the diagonal.
+    let measure = |point: [f64; N]| {
+        let (mut loss, mut down, mut curvature) = (0.0, [0.0; N], [[0.0; N]; N]);
+        for i in 0..N {
+            let away = point[i] - start[i];
+            loss += 0.5 * ridge[i] * away * away;
+            down[i] = -ridge[i] * away;
+            curvature[i][i] = ridge[i];
+        }
         for row in rows {
             let (logit, by) = logit(point, &row.row);
             let target = if row.is_right {
@@ -116,10 +118,11 @@ pub fn fit_logistic<R>(
             loss += weight * (logit.max(0.0) + (-logit.abs()).exp().ln_1p() - target * logit);
             let pull = weight * (target - probability);
             let bend = weight * probability * (1.0 - probability);
-            down = [down[0] + pull * by[0], down[1] + pull * by[1]];
-            let products = [by[0] * by[0], by[0] * by[1], by[1] * by[1]];
-            for (curvature, product) in curvature.iter_mut().zip(products) {
-                *curvature += bend * product;
+            for i in 0..N {
+                down[i] += pull * by[i];
+                for j in 0..=i {
+                    curvature[i][j] += bend * by[i] * by[j];
+                }
             }
         }
         (loss, down, curvature)
@@ -127,18 +130,20 @@ pub fn fit_logistic<R>(
     let (mut point, mut damping) = (start, 1e-3);
     let mut here = measure(point);
     for _ in 0..MAX_STEPS {
-        let (loss, down, [first, mixed, second]) = here;
-        let (first, second) = (first * (1.0 + damping), second * (1.0 + damping));
-        let determinant = first * second - mixed * mixed;
-        let steps = [
-            (second * down[0] - mixed * down[1]) / determinant,
-            (first * down[1] - mixed * down[0]) / determinant,
-        ];
-        let next = [0, 1].map(|i| {
-            let (low, high) = (start[i] - MAX_DISTANCE[i], start[i] + MAX_DISTANCE[i]);
-            (point[i] + steps[i]).clamp(low, high)
+        let (loss, down, mut curvature) = here;
+        for (i, row) in curvature.iter_mut().enumerate() {
+            row[i] *= 1.0 + damping;
+        }
+        let steps = solve(curvature, down);
+        let next: [f64; N] = std::array::from_fn(|i| {
+            let most = [MAX_DISTANCES.0, MAX_DISTANCES.1][i.min(1)];
+            (point[i] + steps[i]).clamp(start[i] - most, start[i] + most)
         });
-        let longest = (next[0] - point[0]).abs().max((next[1] - point[1]).abs());
+        let moves = next
+            .iter()
+            .zip(point)
+            .map(|(next, here)| (next - here).abs());
+        let longest = moves.fold(0.0, f64::max);
         let there = measure(next);
         if there.0 <= loss {
             (point, here) = (next, there);
@@ -153,6 +158,29 @@ pub fn fit_logistic<R>(
     point
 }
 
+/// Solves a system of equations with a positive definite matrix, given by its part below and on the
+/// diagonal, by Cholesky's decomposition.
+fn solve<const N: usize>(mut matrix: [[f64; N]; N], mut right: [f64; N]) -> [f64; N] {
+    for i in 0..N {
+        for j in 0..=i {
+            let known: f64 = (0..j).map(|k| matrix[i][k] * matrix[j][k]).sum();
+            let left = matrix[i][j] - known;
+            matrix[i][j] = if i == j {
+                left.max(f64::MIN_POSITIVE).sqrt()
+            } else {
+                left / matrix[j][j]
+            };
+        }
+        let known: f64 = (0..i).map(|k| matrix[i][k] * right[k]).sum();
+        right[i] = (right[i] - known) / matrix[i][i];
+    }
+    for i in (0..N).rev() {
+        let known: f64 = (i + 1..N).map(|k| matrix[k][i] * right[k]).sum();
+        right[i] = (right[i] - known) / matrix[i][i];
+    }
+    right
+}
+
 /// Returns the slope at which the softmax of a row's scores is as confident as it is accurate; `None`
 /// without rows. Each row must have at least two scores, all finite.
 ///
@@ -163,7 +191,7 @@ pub fn softmax_slope<R: AsRef<[f32]>>(rows: &[Outcome<R>]) -> Option<f64> {
     if rows.is_empty() {
         return None;
     }
-    let [log_slope, _] = fit_logistic([0.0, 0.0], rows, |[log_slope, _], scores| {
+    let [log_slope] = fit_logistic([0.0], [RIDGE], rows, |[log_slope], scores| {
         let scores = scores.as_ref();
         let slope = log_slope.exp();
         let best = (0..scores.len()).max_by(|&a, &b| scores[a].total_cmp(&scores[b]));
@@ -181,7 +209,7 @@ pub fn softmax_slope<R: AsRef<[f32]>>(rows: &[Outcome<R>]) -> Option<f64> {
             sum += power;
             moment += power * below;
         }
-        (-peak - sum.ln(), [-moment / sum, 0.0])
+        (-peak - sum.ln(), [-moment / sum])
     });
     Some(log_slope.exp())
 }

@@ -2,8 +2,8 @@
 //!
 //! It is the softmax of `slope * logit` over the best labels and one more term, `rest`, which all
 //! labels share equally. In a softmax over all labels the many labels far below the best one would
-//! outweigh it. The logit of the best label's share then goes through a line, and the other labels
-//! share the remaining probability.
+//! outweigh it. The logit of the best label's share then goes through a line with two bends, and the
+//! other labels share the remaining probability.
 //!
 //! Both steps are fitted to the log loss of "the best label is right" (top-label calibration: C.
 //! Gupta, A. Ramdas, ICLR 2022), not to that of the true label: a tree gives most labels no score at
@@ -11,7 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::calibration::{fit_logistic, Line, Outcome};
+use super::calibration::{fit_logistic, Line, Outcome, RIDGE};
 
 /// The map from logits to probabilities.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -22,6 +22,18 @@ pub struct Shares {
     pub rest: f64,
     /// Map from the logit of the best label's share to its probability.
     pub top: Line,
+    /// Added to `top` far from 0. Older files have none.
+    #[serde(default)]
+    pub bends: Bends,
+}
+
+/// The logit that is added for each unit beyond a distance of 1 from 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Bends {
+    /// Above 1. Negative numbers flatten the line.
+    pub above: f64,
+    /// Below -1. Positive numbers flatten the line.
+    pub below: f64,
 }
 
 impl Default for Shares {
@@ -31,6 +43,7 @@ impl Default for Shares {
             slope: 1.0,
             rest: -1000.0,
             top: Line::default(),
+            bends: Bends::default(),
         }
     }
 }
@@ -41,6 +54,11 @@ pub const N_SHARING: usize = 20;
 const N_SPREAD: usize = 5;
 /// Bound of the logits that the line is fitted to.
 const MAX_LOGIT: f64 = 20.7;
+/// Weight of half the square of a bend, beside the summed loss of the rows. Few rows leave the line
+/// straight.
+const BEND_RIDGE: f64 = 6.0;
+/// Share of the slope that a bend may take away, so that probabilities grow with the logit.
+const MOST_FLATTENED: f64 = 0.9;
 
 /// Meaning of a learner's scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,17 +139,33 @@ impl Shares {
         best.sort_unstable_by(f64::total_cmp);
         let start = [-spread.ln(), best[best.len() / 2] / spread - 2.0];
         let n_classes = n_classes as f64;
-        let found = fit_logistic(start, &rows, |point, row| top_logit(point, row, n_classes));
+        let found = fit_logistic(start, [RIDGE; 2], &rows, |point, row| {
+            top_logit(point, row, n_classes)
+        });
         let tops = rows.iter().map(|row| Outcome {
             row: (top_logit(found, &row.row, n_classes).0).clamp(-MAX_LOGIT, MAX_LOGIT),
             is_right: row.is_right,
             weight: row.weight,
         });
+        let (top, bends) = fit_top(&tops.collect::<Vec<_>>());
         Some(Self {
             slope: found[0].exp(),
             rest: found[1],
-            top: Line::fit_standardized(&tops.collect::<Vec<_>>(), 0.0, 1.0),
+            top,
+            bends,
         })
+    }
+
+    /// Returns the probability of the best label, whose share has this logit.
+    fn top_probability(&self, logit: f64) -> f64 {
+        let Bends { above, below } = self.bends;
+        let bent = above * (logit - 1.0).max(0.0) + below * (-1.0 - logit).max(0.0);
+        let intercept = self.top.intercept + bent;
+        Line {
+            intercept,
+            ..self.top
+        }
+        .probability(logit)
     }
 
     /// Replaces the `scores` of a row, in descending order, by probabilities. Labels without a score
@@ -159,7 +193,7 @@ impl Shares {
         let share = |score: f32| (power(score) + rest / n_classes) / total;
         let first_share = share(first);
         let line = logit(first_share.clamp(1e-9, 1.0 - 1e-9));
-        let top = self.top.probability(line).max(1.0 / n_classes);
+        let top = self.top_probability(line).max(1.0 / n_classes);
         let factor = (1.0 - top) / (1.0 - first_share).max(1e-12);
         // No label may exceed the best one; the excess goes to all labels.
         let others = scores[1..].iter().map(|&score| share(score) * factor);
@@ -178,7 +212,13 @@ impl Shares {
 
     /// True if the parameters are valid; a file may hold any numbers.
     pub fn is_sound(&self) -> bool {
-        self.slope.is_finite() && self.slope > 0.0 && self.rest.is_finite() && self.top.is_sound()
+        let Bends { above, below } = self.bends;
+        let outer = [self.top.slope + above, self.top.slope - below];
+        self.slope.is_finite()
+            && self.slope > 0.0
+            && self.rest.is_finite()
+            && self.top.is_sound()
+            && outer.iter().all(|slope| slope.is_finite() && *slope > 0.0)
     }
 }
 
@@ -218,6 +258,28 @@ pub fn spread_over_labels(codes: &[i32], probabilities: &[f32], has_one: bool, a
         let without = all.iter_mut().filter(|probability| **probability == 0.0);
         without.for_each(|probability| *probability = part);
     }
+}
+
+/// Fits the map from logits of the best label's share to its probability.
+fn fit_top(tops: &[Outcome<f64>]) -> (Line, Bends) {
+    let bend_ridge = BEND_RIDGE / tops.len() as f64;
+    let ridge = [RIDGE, RIDGE, bend_ridge, bend_ridge];
+    let found = fit_logistic([0.0; 4], ridge, tops, |point, &logit| {
+        let slanted = point[0].exp() * logit;
+        let (above, below) = ((logit - 1.0).max(0.0), (-1.0 - logit).max(0.0));
+        let bent = slanted + point[1] + point[2] * above + point[3] * below;
+        (bent, [slanted, 1.0, above, below])
+    });
+    let (slope, most) = (found[0].exp(), MOST_FLATTENED * found[0].exp());
+    let line = Line {
+        slope,
+        intercept: found[1],
+    };
+    let bends = Bends {
+        above: found[2].max(-most),
+        below: found[3].min(most),
+    };
+    (line, bends)
 }
 
 /// Returns the standard deviation of the first logits of all rows, or 1 if it is 0.
@@ -286,10 +348,11 @@ mod tests {
 
     #[test]
     fn finds_the_map_that_outcomes_are_drawn_with() {
-        for (slope, rest, top_slope, intercept) in [
-            (1.0, -3.0, 1.0, 0.0),
-            (0.3, -1.0, 1.3, 0.5),
-            (2.0, 4.0, 0.8, 0.2),
+        for (slope, rest, [top_slope, intercept, above, below]) in [
+            (1.0, -3.0, [1.0, 0.0, 0.0, 0.0]),
+            (0.3, -1.0, [1.3, 0.5, 0.0, 0.0]),
+            (2.0, 4.0, [0.8, 0.2, 0.0, 0.0]),
+            (1.0, -3.0, [0.8, 0.2, 0.8, -0.5]),
         ] {
             let map = Shares {
                 slope,
@@ -298,6 +361,7 @@ mod tests {
                     slope: top_slope,
                     intercept,
                 },
+                bends: Bends { above, below },
             };
             let mut random = Pcg64Mcg::seed_from_u64(5);
             let (mut logits, mut is_right) = (Vec::new(), Vec::new());
@@ -353,6 +417,10 @@ mod tests {
             top: Line {
                 slope: 0.7,
                 intercept: -1.0,
+            },
+            bends: Bends {
+                above: -0.3,
+                below: 0.3,
             },
         };
         for n_classes in [2, 7, 500] {

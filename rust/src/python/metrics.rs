@@ -13,7 +13,9 @@ use super::arrays::{Either, IndexArray, LabelSetsArg, RowsArg};
 use super::run::brief_or_watched;
 use crate::error::{Error, Result};
 use crate::memory::try_alloc;
-use crate::metrics::{self, softmax, Line, Outcome, RankedScores, Ranking, Scale, Shares, Weights};
+use crate::metrics::{
+    self, softmax, Bends, Line, Outcome, RankedScores, Ranking, Scale, Shares, Weights,
+};
 
 /// y_pred as Python passes it: C-contiguous labels or scores of two dimensions, or scores as a CSR
 /// matrix. The Python code converts all other input.
@@ -116,8 +118,8 @@ pub(super) fn propensities<'py>(
     Ok(found.into_pyarray(py))
 }
 
-/// The parameters of [`Shares`]: slope, rest, and slope and intercept of the line.
-type SharesTuple = (f64, f64, f64, f64);
+/// The parameters of [`Shares`]: slope, rest, slope and intercept of the line, and its bends.
+type SharesParameters = [f64; 6];
 
 /// Returns the scale of this name.
 fn scale_by_name(name: &str) -> Result<Scale> {
@@ -144,7 +146,7 @@ pub(super) fn fit_shares(
     is_right: PyReadonlyArray1<'_, bool>,
     weights: PyReadonlyArray1<'_, f64>,
     n_classes: usize,
-) -> PyResult<Option<SharesTuple>> {
+) -> PyResult<Option<SharesParameters>> {
     let ranked = RankedScores {
         width: scores.shape()[1],
         scores: scores.as_slice()?,
@@ -152,7 +154,11 @@ pub(super) fn fit_shares(
     };
     let (is_right, weights) = (is_right.as_slice()?, weights.as_slice()?);
     let found = py.detach(|| Shares::fit(ranked, is_right, weights, n_classes));
-    Ok(found.map(|Shares { slope, rest, top }| (slope, rest, top.slope, top.intercept)))
+    Ok(found.map(|found| {
+        let Bends { above, below } = found.bends;
+        let Line { slope, intercept } = found.top;
+        [found.slope, found.rest, slope, intercept, above, below]
+    }))
 }
 
 /// Returns slope and intercept of the [`Line`] that fits the scores of labels best. `is_there` says
@@ -184,19 +190,20 @@ pub(super) fn share_probabilities<'py>(
     scores: PyReadonlyArray2<'py, f32>,
     scale: &str,
     n_classes: usize,
-    shares: Option<SharesTuple>,
+    shares: Option<SharesParameters>,
 ) -> PyResult<Bound<'py, PyArray2<f32>>> {
     let py = scores.py();
     let [n_rows, width] = [scores.shape()[0], scores.shape()[1]];
     let mut probabilities = scores.as_slice()?.to_vec();
     let scale = scale_by_name(scale)?;
-    let shares = shares.map(|(slope, rest, top_slope, intercept)| Shares {
+    let shares = shares.map(|[slope, rest, top_slope, intercept, above, below]| Shares {
         slope,
         rest,
         top: Line {
             slope: top_slope,
             intercept,
         },
+        bends: Bends { above, below },
     });
     let map = |row: &mut [f32]| match shares {
         Some(shares) => shares.apply(scale, n_classes, row),
