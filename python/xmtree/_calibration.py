@@ -61,6 +61,8 @@ class Calibration:
     top_slope: float = 1.0
     #: Changes of ``top_slope`` for high and for low logits of the best label.
     bends: tuple[float, float] = (0.0, 0.0)
+    #: Factor of the shares of the other best labels.
+    others: float = 1.0
     #: Thresholds of the parameter ``threshold``, if it names an average.
     thresholds: Thresholds | None = None
 
@@ -69,15 +71,15 @@ class Calibration:
         """Return the map for one label per row as the core expects it."""
         if self.rest is None:
             return None
-        return self.slope, self.rest, self.top_slope, self.intercept, *self.bends
+        return self.slope, self.rest, self.top_slope, self.intercept, *self.bends, self.others
 
     def to_json(self) -> dict[str, Any]:
         """Return the calibration in JSON types."""
         state = asdict(replace(self, thresholds=None))
-        # Older versions know neither thresholds nor bends.
+        # Older versions know none of these.
         del state["thresholds"]
-        if self.bends == (0, 0):
-            del state["bends"]
+        if self.rest is None:
+            del state["bends"], state["others"]
         return state if self.thresholds is None else state | {"sets": self.thresholds.to_json()}
 
     @classmethod
@@ -89,18 +91,12 @@ class Calibration:
         above, below = state.pop("bends", (0.0, 0.0))
         calibration = cls(**state, bends=(above, below), thresholds=thresholds)
         rest = 0.0 if calibration.rest is None else calibration.rest
-        numbers = (
-            calibration.slope,
-            calibration.intercept,
-            rest,
-            calibration.top_slope,
-            above,
-            below,
-        )
+        numbers = (calibration.slope, calibration.intercept, rest, calibration.top_slope)
         if not (
-            np.isfinite((*numbers, calibration.threshold)).all()
+            np.isfinite((*numbers, above, below, calibration.others, calibration.threshold)).all()
             and calibration.slope > 0
             and calibration.top_slope > max(0, -above, below)
+            and calibration.others >= 0
             and 0 <= calibration.threshold <= 1
             and calibration.n_least in (0, 1)
             and calibration.n_examples >= 0
@@ -112,19 +108,21 @@ class Calibration:
 def fit_labels(
     scores: NDArray[np.float32],
     scale: Scale,
-    is_right: NDArray[np.bool_],
+    hits: NDArray[np.bool_],
     weights: NDArray[np.float64],
     n_classes: int,
 ) -> Calibration:
-    """Fit one label per row, by how often the best label is right.
+    """Fit one label per row, by how often the best labels are right.
 
-    ``scores`` has shape (n, m) and decreases within each row.
+    ``scores`` and ``hits`` have shape (n, m); scores decrease within each row.
     """
-    found = _core.fit_shares(scores, scale, is_right, weights, n_classes)
+    found = _core.fit_shares(scores, scale, hits, weights, n_classes)
     if found is None:
         return Calibration()
-    slope, rest, top_slope, intercept, *bends = found
-    return Calibration(slope, intercept, rest=rest, top_slope=top_slope, bends=(bends[0], bends[1]))
+    slope, rest, top_slope, intercept, above, below, others = found
+    return Calibration(
+        slope, intercept, rest=rest, top_slope=top_slope, bends=(above, below), others=others
+    )
 
 
 def fit_label_sets(rows: RankedRows) -> Calibration:

@@ -171,7 +171,7 @@ def fit_line(
 def fit_shares(
     scores: NDArray[np.float32],
     scale: _Scale,
-    is_right: NDArray[np.bool_],
+    hits: NDArray[np.bool_],
     weights: NDArray[np.float64],
     n_classes: int,
 ) -> _Shares | None: ...

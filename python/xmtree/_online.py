@@ -303,8 +303,8 @@ class OnlineLearner(Learner):
         if self._y_form == "labels":
             n_classes = len(self.classes_)
             best, scores = self._topk(X, min(n_classes, _core.N_SHARING))
-            is_right = best[:, 0] == codes
-            return _calibration.fit_labels(scores, self._scale, is_right, weights, n_classes)
+            hits = best == codes[:, np.newaxis]
+            return _calibration.fit_labels(scores, self._scale, hits, weights, n_classes)
         return _calibration.fit_label_sets(RankedRows.of(self, X, codes, weights))
 
     def _learning_params(self) -> dict[str, Any]:

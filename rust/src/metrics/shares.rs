@@ -2,10 +2,11 @@
 //!
 //! It is the softmax of `slope * logit` over the best labels and one more term, `rest`, which all
 //! labels share equally. In a softmax over all labels the many labels far below the best one would
-//! outweigh it. The logit of the best label's share then goes through a line with two bends, and the
-//! other labels share the remaining probability.
+//! outweigh it. The logit of the best label's share then goes through a line with two bends. The
+//! other best labels share as much of the remaining probability as rows have their label there, and
+//! all labels share the rest.
 //!
-//! Both steps are fitted to the log loss of "the best label is right" (top-label calibration: C.
+//! Both steps for the best label are fitted to the log loss of "the best label is right" (top-label calibration: C.
 //! Gupta, A. Ramdas, ICLR 2022), not to that of the true label: a tree gives most labels no score at
 //! all, and the few rows of such a label would decide.
 
@@ -25,6 +26,14 @@ pub struct Shares {
     /// Added to `top` far from 0. Older files have none.
     #[serde(default)]
     pub bends: Bends,
+    /// Factor of the shares of the other best labels. A tree may list labels that are hardly ever
+    /// right, and the right label of a difficult row is often not listed.
+    #[serde(default = "one")]
+    pub others: f64,
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 /// The logit that is added for each unit beyond a distance of 1 from 0.
@@ -44,6 +53,7 @@ impl Default for Shares {
             rest: -1000.0,
             top: Line::default(),
             bends: Bends::default(),
+            others: 1.0,
         }
     }
 }
@@ -59,6 +69,8 @@ const MAX_LOGIT: f64 = 20.7;
 const BEND_RIDGE: f64 = 6.0;
 /// Share of the slope that a bend may take away, so that probabilities grow with the logit.
 const MOST_FLATTENED: f64 = 0.9;
+/// Largest part of the remaining probability that the other best labels share.
+const MOST_SHARED: f64 = 0.999;
 
 /// Meaning of a learner's scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,24 +125,31 @@ impl RankedScores<'_> {
 }
 
 impl Shares {
-    /// Fits the map to rows whose best label is right or wrong. Returns `None` if no row has both a
-    /// score and a weight.
+    /// Fits the map to rows. `hits` says for each score if its label is right. Returns `None` if no
+    /// row has both a score and a weight.
     pub fn fit(
         ranked: RankedScores<'_>,
-        is_right: &[bool],
+        hits: &[bool],
         weights: &[f64],
         n_classes: usize,
     ) -> Option<Self> {
-        let each = ranked.logits().zip(is_right).zip(weights);
+        let hits = hits.chunks_exact(ranked.width.max(1));
+        let each = ranked.logits().zip(hits).zip(weights);
         let known = each.filter(|((logits, _), &weight)| {
             weight > 0.0 && logits.first().is_some_and(|logit| logit.is_finite())
         });
-        let known = known.map(|((row, &is_right), &weight)| Outcome {
-            row,
-            is_right,
-            weight,
-        });
-        let rows: Vec<Outcome<Vec<f64>>> = known.collect();
+        let (rows, is_later): (Vec<_>, Vec<_>) = known
+            .map(|((row, hits), &weight)| {
+                let is_later = hits[1..row.len()].contains(&true);
+                let is_right = hits[0];
+                let outcome = Outcome {
+                    row,
+                    is_right,
+                    weight,
+                };
+                (outcome, is_later && !is_right)
+            })
+            .unzip();
         if rows.is_empty() || n_classes < 2 {
             return None;
         }
@@ -138,22 +157,53 @@ impl Shares {
         let mut best: Vec<f64> = rows.iter().map(|row| row.row[0]).collect();
         best.sort_unstable_by(f64::total_cmp);
         let start = [-spread.ln(), best[best.len() / 2] / spread - 2.0];
-        let n_classes = n_classes as f64;
+        let n = n_classes as f64;
         let found = fit_logistic(start, [RIDGE; 2], &rows, |point, row| {
-            top_logit(point, row, n_classes)
+            top_logit(point, row, n)
         });
         let tops = rows.iter().map(|row| Outcome {
-            row: (top_logit(found, &row.row, n_classes).0).clamp(-MAX_LOGIT, MAX_LOGIT),
+            row: (top_logit(found, &row.row, n).0).clamp(-MAX_LOGIT, MAX_LOGIT),
             is_right: row.is_right,
             weight: row.weight,
         });
         let (top, bends) = fit_top(&tops.collect::<Vec<_>>());
-        Some(Self {
+        let mut map = Self {
             slope: found[0].exp(),
             rest: found[1],
             top,
             bends,
-        })
+            others: 1.0,
+        };
+        // As if one more row had its label there, and one more had the probability.
+        let total: f64 = rows.iter().map(|row| row.weight).sum();
+        let unit = total / rows.len() as f64;
+        let (mut n_later, mut expected) = (unit, unit);
+        for (row, is_later) in rows.iter().zip(is_later) {
+            let scaled: Vec<f64> = row.row.iter().map(|logit| map.slope * logit).collect();
+            expected += row.weight * map.parts(&scaled, n).later;
+            n_later += row.weight * f64::from(u8::from(is_later));
+        }
+        map.others = n_later / expected;
+        Some(map)
+    }
+
+    /// Divides a probability of 1 among the labels of a row. `scaled` has the scaled logits of the
+    /// best labels.
+    fn parts(&self, scaled: &[f64], n_classes: f64) -> Parts {
+        let peak = scaled[0].max(self.rest);
+        let rest = (self.rest - peak).exp();
+        let first = (scaled[0] - peak).exp() + rest / n_classes;
+        let later: f64 = scaled[1..].iter().map(|logit| (logit - peak).exp()).sum();
+        let others = later + rest * (1.0 - 1.0 / n_classes);
+        let share = (first / (first + others)).clamp(1e-9, 1.0 - 1e-9);
+        let top = self.top_probability(logit(share)).max(1.0 / n_classes);
+        let part = (self.others * later / others.max(f64::MIN_POSITIVE)).min(MOST_SHARED);
+        Parts {
+            peak,
+            top,
+            later: part * (1.0 - top),
+            unit: part * (1.0 - top) / later.max(f64::MIN_POSITIVE),
+        }
     }
 
     /// Returns the probability of the best label, whose share has this logit.
@@ -173,34 +223,31 @@ impl Shares {
     pub fn apply(self, scale: Scale, n_classes: usize, scores: &mut [f32]) {
         let Some(&first) = scores.first() else { return };
         let (n_classes, second) = (n_classes as f64, scores.get(1).copied());
-        let scaled = |score: f32| self.slope * scale.logit(score);
+        let mut scaled = [f64::NEG_INFINITY; N_SHARING];
+        for (scaled, &score) in scaled.iter_mut().zip(&*scores) {
+            *scaled = self.slope * scale.logit(score);
+        }
         // Labels that are no better than the first one beyond the best have no term of their own.
         let bar = scores
             .get(N_SHARING)
-            .map_or(f64::NEG_INFINITY, |&s| scaled(s));
-        let peak = scaled(first).max(self.rest);
-        let power = |score: f32| {
-            let scaled = scaled(score);
-            if scaled > bar {
-                (scaled - peak).exp()
-            } else {
-                0.0
+            .map_or(f64::NEG_INFINITY, |&score| self.slope * scale.logit(score));
+        for scaled in &mut scaled {
+            if *scaled <= bar {
+                *scaled = f64::NEG_INFINITY;
             }
+        }
+        let parts = self.parts(&scaled, n_classes);
+        let (peak, top) = (parts.peak, parts.top);
+        let rest = (1.0 - top - parts.later).max(0.0) / (n_classes - 1.0).max(1.0);
+        let later = |i: usize| {
+            let own = scaled.get(i).map_or(0.0, |logit| (logit - peak).exp());
+            parts.unit * own + rest
         };
-        let best = &scores[..scores.len().min(N_SHARING)];
-        let rest = (self.rest - peak).exp();
-        let total = rest + best.iter().map(|&score| power(score)).sum::<f64>();
-        let share = |score: f32| (power(score) + rest / n_classes) / total;
-        let first_share = share(first);
-        let line = logit(first_share.clamp(1e-9, 1.0 - 1e-9));
-        let top = self.top_probability(line).max(1.0 / n_classes);
-        let factor = (1.0 - top) / (1.0 - first_share).max(1e-12);
         // No label may exceed the best one; the excess goes to all labels.
-        let others = scores[1..].iter().map(|&score| share(score) * factor);
-        let excess: f64 = others.map(|share| (share - top).max(0.0)).sum();
+        let excess: f64 = (1..scores.len()).map(|i| (later(i) - top).max(0.0)).sum();
         let part = excess / (n_classes * top - 1.0 + excess).max(1e-12);
-        for score in &mut scores[1..] {
-            let share = (share(*score) * factor).min(top);
+        for (i, score) in scores.iter_mut().enumerate().skip(1) {
+            let share = later(i).min(top);
             *score = (share + part * (top - share)) as f32;
         }
         scores[0] = top as f32;
@@ -218,6 +265,7 @@ impl Shares {
             && self.slope > 0.0
             && self.rest.is_finite()
             && self.top.is_sound()
+            && (self.others.is_finite() && self.others >= 0.0)
             && outer.iter().all(|slope| slope.is_finite() && *slope > 0.0)
     }
 }
@@ -258,6 +306,18 @@ pub fn spread_over_labels(codes: &[i32], probabilities: &[f32], has_one: bool, a
         let without = all.iter_mut().filter(|probability| **probability == 0.0);
         without.for_each(|probability| *probability = part);
     }
+}
+
+/// How a probability of 1 is divided among the labels of a row.
+struct Parts {
+    /// Largest scaled logit, also of the rest.
+    peak: f64,
+    /// The probability of the best label.
+    top: f64,
+    /// The probability of the other best labels together.
+    later: f64,
+    /// Factor of a label's power, the exponential of its distance from the peak.
+    unit: f64,
 }
 
 /// Fits the map from logits of the best label's share to its probability.
@@ -336,14 +396,19 @@ mod tests {
         probabilities[0].into()
     }
 
-    /// Fits the map to rows of [`N_SHARING`] logits, all of the same weight.
+    /// Fits the map to rows of [`N_SHARING`] logits, all of the same weight. `is_right` is for the best
+    /// label of each row; no other label is right.
     fn fitted(logits: &[f32], is_right: &[bool], n_classes: usize) -> Option<Shares> {
+        let mut hits = vec![false; is_right.len() * N_SHARING];
+        for (row, &is_right) in hits.chunks_exact_mut(N_SHARING).zip(is_right) {
+            row[0] = is_right;
+        }
         let ranked = RankedScores {
             scores: logits,
             width: N_SHARING,
             scale: Scale::Logit,
         };
-        Shares::fit(ranked, is_right, &vec![1.0; is_right.len()], n_classes)
+        Shares::fit(ranked, &hits, &vec![1.0; is_right.len()], n_classes)
     }
 
     #[test]
@@ -362,6 +427,7 @@ mod tests {
                     intercept,
                 },
                 bends: Bends { above, below },
+                others: 1.0,
             };
             let mut random = Pcg64Mcg::seed_from_u64(5);
             let (mut logits, mut is_right) = (Vec::new(), Vec::new());
@@ -406,7 +472,7 @@ mod tests {
             width: N_SHARING,
             scale: Scale::Logit,
         };
-        assert_eq!(Shares::fit(ranked, &[true], &[0.0], 5), None);
+        assert_eq!(Shares::fit(ranked, &[true; N_SHARING], &[0.0], 5), None);
     }
 
     #[test]
@@ -422,8 +488,10 @@ mod tests {
                 above: -0.3,
                 below: 0.3,
             },
+            others: 1.0,
         };
-        for n_classes in [2, 7, 500] {
+        for (n_classes, others) in [(2, 1.0), (7, 30.0), (500, 1.0), (500, 0.01), (500, 30.0)] {
+            let map = Shares { others, ..map };
             let mut random = Pcg64Mcg::seed_from_u64(5);
             let mut scores: Vec<f32> = (0..n_classes).map(|_| random.random()).collect();
             scores.sort_unstable_by(|a, b| b.total_cmp(a));
@@ -432,6 +500,35 @@ mod tests {
             assert!((total - 1.0).abs() < 1e-5, "{total}");
             assert!(scores.is_sorted_by(|a, b| a >= b));
             assert!(scores[0] > scores[1]);
+        }
+    }
+
+    /// The second labels of half of the rows whose best label is wrong are right, or none is.
+    #[test]
+    fn other_labels_share_as_much_as_they_are_right() {
+        let mut random = Pcg64Mcg::seed_from_u64(5);
+        for share in [0.0, 0.5] {
+            let (mut logits, mut hits) = (Vec::new(), Vec::new());
+            for _ in 0..2000 {
+                logits.extend([2.0, 1.0, 0.5].map(|logit| logit + random.random::<f32>()));
+                let is_right = random.random::<f64>() < 0.7;
+                let is_later = !is_right && random.random::<f64>() < share;
+                hits.extend([is_right, is_later, false]);
+            }
+            let ranked = RankedScores {
+                scores: &logits,
+                width: 3,
+                scale: Scale::Logit,
+            };
+            let found = Shares::fit(ranked, &hits, &vec![1.0; 2000], 500).unwrap();
+            let mut later = 0.0;
+            for row in logits.chunks_exact_mut(3) {
+                row.sort_unstable_by(|a, b| b.total_cmp(a));
+                found.apply(Scale::Logit, 500, row);
+                later += row[1] + row[2];
+            }
+            let wanted = 0.3 * share as f32;
+            assert!((later / 2000.0 - wanted).abs() < 0.02, "{later} {found:?}");
         }
     }
 

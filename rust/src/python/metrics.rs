@@ -118,8 +118,8 @@ pub(super) fn propensities<'py>(
     Ok(found.into_pyarray(py))
 }
 
-/// The parameters of [`Shares`]: slope, rest, slope and intercept of the line, and its bends.
-type SharesParameters = [f64; 6];
+/// The parameters of [`Shares`]: slope, rest, slope and intercept of the line, its bends, and others.
+type SharesParameters = [f64; 7];
 
 /// Returns the scale of this name.
 fn scale_by_name(name: &str) -> Result<Scale> {
@@ -136,14 +136,14 @@ fn scale_by_name(name: &str) -> Result<Scale> {
 }
 
 /// Fits [`Shares`] and returns None without rows. `scores` has shape (n, m); each row is in
-/// descending order and ends with minus infinity if it has fewer labels. `is_right` says if the best
-/// label of each row is right.
+/// descending order and ends with minus infinity if it has fewer labels. `hits`, of the same shape,
+/// says which labels are right.
 #[pyfunction]
 pub(super) fn fit_shares(
     py: Python<'_>,
     scores: PyReadonlyArray2<'_, f32>,
     scale: &str,
-    is_right: PyReadonlyArray1<'_, bool>,
+    hits: PyReadonlyArray2<'_, bool>,
     weights: PyReadonlyArray1<'_, f64>,
     n_classes: usize,
 ) -> PyResult<Option<SharesParameters>> {
@@ -152,12 +152,20 @@ pub(super) fn fit_shares(
         scores: scores.as_slice()?,
         scale: scale_by_name(scale)?,
     };
-    let (is_right, weights) = (is_right.as_slice()?, weights.as_slice()?);
-    let found = py.detach(|| Shares::fit(ranked, is_right, weights, n_classes));
+    let (hits, weights) = (hits.as_slice()?, weights.as_slice()?);
+    let found = py.detach(|| Shares::fit(ranked, hits, weights, n_classes));
     Ok(found.map(|found| {
         let Bends { above, below } = found.bends;
         let Line { slope, intercept } = found.top;
-        [found.slope, found.rest, slope, intercept, above, below]
+        [
+            found.slope,
+            found.rest,
+            slope,
+            intercept,
+            above,
+            below,
+            found.others,
+        ]
     }))
 }
 
@@ -196,15 +204,18 @@ pub(super) fn share_probabilities<'py>(
     let [n_rows, width] = [scores.shape()[0], scores.shape()[1]];
     let mut probabilities = scores.as_slice()?.to_vec();
     let scale = scale_by_name(scale)?;
-    let shares = shares.map(|[slope, rest, top_slope, intercept, above, below]| Shares {
-        slope,
-        rest,
-        top: Line {
-            slope: top_slope,
-            intercept,
+    let shares = shares.map(
+        |[slope, rest, top_slope, intercept, above, below, others]| Shares {
+            slope,
+            rest,
+            top: Line {
+                slope: top_slope,
+                intercept,
+            },
+            bends: Bends { above, below },
+            others,
         },
-        bends: Bends { above, below },
-    });
+    );
     let map = |row: &mut [f32]| match shares {
         Some(shares) => shares.apply(scale, n_classes, row),
         None => softmax(scale, row),

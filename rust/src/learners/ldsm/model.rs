@@ -195,6 +195,7 @@ impl Classifier for Ldsm {
             report.scalar("shares_intercept", calibration.shares.top.intercept);
             report.scalar("shares_bend_above", calibration.shares.bends.above);
             report.scalar("shares_bend_below", calibration.shares.bends.below);
+            report.scalar("shares_others", calibration.shares.others);
         }
         let is_small = |tree: &Tree| tree.len() * 100 < self.params.max_nodes as usize;
         let collapsed = |tree: &Tree| u8::from(is_small(tree) && tree.is_mixed);

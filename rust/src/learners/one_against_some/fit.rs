@@ -218,18 +218,16 @@ pub fn fit_calibration(rows: &[FitRow], join: Join, n_labels: usize) -> Calibrat
     if !fitted.is_sound() {
         return Calibration::default();
     }
-    let (mut scores, mut is_right, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut scores, mut hits, mut weights) = (Vec::new(), Vec::new(), Vec::new());
     let mut top = TopK::new(N_SHARING);
     for row in rows {
-        let start = scores.len();
-        is_right.push(
-            best(row, join, &mut top)
-                .next()
-                .is_some_and(|first| first.is_own),
-        );
-        let sharing = top.labels().map(|i| &row.candidates[i as usize]);
-        scores.extend(sharing.map(|candidate| fitted.probability(score(candidate))));
-        scores.resize(start + N_SHARING, 0.0);
+        let n_before = scores.len();
+        for candidate in best(row, join, &mut top) {
+            scores.push(fitted.probability(score(candidate)));
+            hits.push(candidate.is_own);
+        }
+        scores.resize(n_before + N_SHARING, 0.0);
+        hits.resize(n_before + N_SHARING, false);
         weights.push(f64::from(row.weight));
     }
     let ranked = RankedScores {
@@ -237,7 +235,7 @@ pub fn fit_calibration(rows: &[FitRow], join: Join, n_labels: usize) -> Calibrat
         width: N_SHARING,
         scale: Scale::Probability,
     };
-    let shares = Shares::fit(ranked, &is_right, &weights, n_labels);
+    let shares = Shares::fit(ranked, &hits, &weights, n_labels);
     fitted.shares = shares.unwrap_or_default();
     fitted
 }
