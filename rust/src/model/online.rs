@@ -88,15 +88,16 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
     /// Adds new classes, so that there are `n_classes`. An error leaves the learner unchanged.
     fn add_classes(&mut self, n_classes: usize) -> Result<()>;
 
-    /// Learns in the passes of `schedule`.
-    fn fit(
-        member: &mut Member<Self>,
-        schedule: &Schedule,
-        batch: &Batch<'_>,
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<()> {
-        member.run_passes(schedule, batch, n_threads, control)
+    /// Learns in the passes of `schedule` and returns true, if not by one [`learn`](Self::learn) a
+    /// pass.
+    fn fit_otherwise(
+        _member: &mut Member<Self>,
+        _schedule: &Schedule,
+        _batch: &Batch<'_>,
+        _n_threads: usize,
+        _control: &Control,
+    ) -> Result<bool> {
+        Ok(false)
     }
 
     /// Learns examples in order.
@@ -222,19 +223,9 @@ impl Learning<'_> {
         self.clock == 0.0
     }
 
-    /// Reads one example after the other. `learn` gets each with its label and importance weight,
-    /// and returns whether the prediction before learning was right.
+    /// Reads one example after the other. `learn` gets each with its row and importance weight, and
+    /// returns whether the prediction before learning was right.
     pub fn each(
-        &mut self,
-        mut learn: impl FnMut(&mut PathExample, u32, f32) -> bool,
-    ) -> Result<()> {
-        let labels = self.batch.labels();
-        self.each_row(|example, row, importance| learn(example, labels[row], importance))
-    }
-
-    /// Reads one example after the other, like [`each`](Self::each), with its row in place of its
-    /// label.
-    pub fn each_row(
         &mut self,
         mut learn: impl FnMut(&mut PathExample, usize, f32) -> bool,
     ) -> Result<()> {
@@ -289,13 +280,16 @@ impl<L: OnlineLearner> Member<L> {
 
     /// Learns in the passes of `schedule`. After an interruption, the member keeps what it has
     /// learned; after early stopping, it returns to its best pass.
-    pub(crate) fn run_passes(
+    pub(super) fn run_passes(
         &mut self,
         schedule: &Schedule,
         batch: &Batch<'_>,
         n_threads: usize,
         control: &Control,
     ) -> Result<()> {
+        if L::fit_otherwise(self, schedule, batch, n_threads, control)? {
+            return Ok(());
+        }
         let mut passes = schedule.passes(batch)?;
         let clock = passes.clock;
         let (mut best, mut n_worse): (Option<(f64, Self)>, _) = (None, 0);

@@ -160,7 +160,8 @@ impl<L: OnlineLearner> OnlineModel<L> {
             ..schedule
         };
         self.frozen = FrozenMembers::due_at_once();
-        let results = run_schedule(&mut self.members, schedule, batch, n_threads, control)?;
+        let passes = passes_of(schedule, self.members.len(), batch, control);
+        let results = each_member(&mut self.members, n_threads, passes)?;
         results.into_iter().collect()
     }
 
@@ -206,23 +207,22 @@ impl<L: OnlineLearner> OnlineModel<L> {
     }
 }
 
-/// Lets each member learn in the passes of `schedule`, in an order of its own.
-fn run_schedule<L: OnlineLearner>(
-    members: &mut [Member<L>],
+/// Returns the work of each of `n_members`: the passes of `schedule`, in an order of its own.
+fn passes_of<'a, L: OnlineLearner>(
     schedule: Schedule,
-    batch: &Batch<'_>,
-    n_threads: usize,
-    control: &Control,
-) -> Result<Vec<Result<()>>> {
-    let passes = u64::from(schedule.n_passes) * members.len() as u64;
+    n_members: usize,
+    batch: &'a Batch<'_>,
+    control: &'a Control,
+) -> impl Fn(usize, &mut Member<L>, usize) -> Result<()> + Sync + 'a {
+    let passes = u64::from(schedule.n_passes) * n_members as u64;
     control.set_total(passes * batch.rows.n_rows() as u64);
-    each_member(members, n_threads, |number, member, n_threads| {
+    move |number, member, n_threads| {
         let schedule = Schedule {
             seed: seed_of(schedule.seed, number),
             ..schedule
         };
-        L::fit(member, &schedule, batch, n_threads, control)
-    })
+        member.run_passes(&schedule, batch, n_threads, control)
+    }
 }
 
 impl<L: OnlineLearner> Classifier for OnlineModel<L> {
@@ -262,7 +262,8 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         let start = self.start_fit(batch, control)?;
         let batch = &batch.with_weights(start.weights.as_deref());
         let mut members = self.new_members(&start.preparation, batch, true)?;
-        let results = run_schedule(&mut members, schedule, batch, options.n_threads, control)?;
+        let passes = passes_of(schedule, members.len(), batch, control);
+        let results = each_member(&mut members, options.n_threads, passes)?;
         let finished: Vec<bool> = results.iter().map(Result::is_ok).collect();
         let done: Result<()> = results.into_iter().collect();
         if !matches!(done, Ok(()) | Err(Error::Stopped)) {

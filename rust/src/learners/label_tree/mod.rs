@@ -161,15 +161,16 @@ impl OnlineLearner for LabelTree {
         }
         if self.label_sets {
             let mut set = Vec::new();
-            return learning.each_row(|example, row, importance| {
+            return learning.each(|example, row, importance| {
                 targets.read(row, &mut set);
                 self.regressors.prepare(example, importance);
                 self.learn_set(example, &set, importance)
             });
         }
-        learning.each(|example, label, importance| {
+        let labels = learning.batch.labels();
+        learning.each(|example, row, importance| {
             self.regressors.prepare(example, importance);
-            self.learn_one(example, label, importance)
+            self.learn_one(example, labels[row], importance)
         })
     }
 

@@ -133,9 +133,10 @@ impl OnlineLearner for LomTree {
     }
 
     fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {
-        learning.each(|example, label, importance| {
+        let labels = learning.batch.labels();
+        learning.each(|example, row, importance| {
             self.regressors.prepare(example, importance);
-            self.learn_one(example, label, importance)
+            self.learn_one(example, labels[row], importance)
         })
     }
 

@@ -52,17 +52,18 @@ impl OnlineLearner for Oaa {
         self.learn_chunks(learning, |progress, answer| answer.count(progress))
     }
 
-    fn fit(
+    fn fit_otherwise(
         member: &mut Member<Self>,
         schedule: &Schedule,
         batch: &Batch<'_>,
         n_threads: usize,
         control: &Control,
-    ) -> Result<()> {
-        if member.learner.params.prune.is_some() {
-            return class_blocks::fit(member, schedule, batch, n_threads, MAX_DENSE_BYTES, control);
+    ) -> Result<bool> {
+        let is_pruned = member.learner.params.prune.is_some();
+        if is_pruned {
+            class_blocks::fit(member, schedule, batch, n_threads, MAX_DENSE_BYTES, control)?;
         }
-        member.run_passes(schedule, batch, n_threads, control)
+        Ok(is_pruned)
     }
 
     fn add_classes(&mut self, n_classes: usize) -> Result<()> {
