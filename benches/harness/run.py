@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -29,12 +30,10 @@ SLOW = 120
 
 def spawn(python, module, *arguments, threads=1, limit=None):
     """Run a module of the benches and return its output; RuntimeError if it fails."""
-    path = [str(BENCHES)]
-    if python == sys.executable:
-        path += filter(None, [os.environ.get("PYTHONPATH")])
+    outer = os.environ.get("PYTHONPATH") if python == sys.executable else None
     pools = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     environment = os.environ | dict.fromkeys(pools, str(threads))
-    environment["PYTHONPATH"] = os.pathsep.join(path)
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(BENCHES), outer)))
     # Without this, LightGBM takes minutes instead of seconds when other processes use the cores.
     environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     command = [python, "-m", module, *map(str, arguments)]
@@ -113,9 +112,8 @@ class Log:
 
 def measured(case, source, python, limit, task=None, folder=None):
     """Run a case and return its line: the measures, or that it took too long or failed."""
-    now = datetime.datetime.now(datetime.UTC)
     run = case.key() | {"source": source, "machine": described(), "load": load_average()}
-    run |= {"date": f"{now:%Y-%m-%d}"}
+    run["date"] = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
     with tempfile.TemporaryDirectory() as out:
         arguments = json.dumps(case.key()), folder or out, out
         try:
@@ -134,12 +132,12 @@ def measured(case, source, python, limit, task=None, folder=None):
 def run_all(cases, log, environments, limit=900, again=False, say=print, jobs=1):
     """Run the cases that the log does not have, ``jobs`` at once; return the runs of all cases."""
     with tempfile.TemporaryDirectory() as folder:
+        writing = threading.Lock()
 
         @functools.cache
         def files(name, rows):
             """Return a task and the folder with the files that programs read."""
-            path = Path(folder) / f"{name}-{rows}"
-            task = data.load(name, rows).shuffled()
+            task, path = data.load(name, rows).shuffled(), Path(folder) / f"{name}-{rows}"
             task.write(path)
             return task, path
 
@@ -154,7 +152,8 @@ def run_all(cases, log, environments, limit=900, again=False, say=print, jobs=1)
                 if first is None or "over_s" in first or first["seconds"] > SLOW:
                     return None
             if not found:
-                task, path = files(case.task, case.rows) if case.adapter else (None, None)
+                with writing:
+                    task, path = files(case.task, case.rows) if case.adapter else (None, None)
                 found = measured(case, source, environments.python(case), limit, task, path)
                 log.add(found)
                 say(f"{case}: {outcome(found)}")
