@@ -117,11 +117,13 @@ def test_every_node_agrees(budget, n_classes, resistance, drift):
         fast.partial_fit(X[i : i + 1], labels[i : i + 1])
         if i % 100 == 99:
             assert_same_tree(fast, slow)
-    slow.check()
+            slow.check()
     if drift and budget >= 7:
         few = 20 if resistance == 1 else 2
         assert slow.swaps >= few, "the stream was to recycle nodes again and again"
         assert any(node.lost_child for node in slow.nodes)
+    if drift and (budget, resistance) == (2, 1):
+        assert slow.root_swaps, "Vowpal Wabbit loses its tree in these"
     answers = fast.predict_topk(X, 1)[0][:, 0]
     columns = [np.flatnonzero(row) for row in X]
     expected = [slow.predict(c, row[c]) for c, row in zip(columns, X, strict=True)]

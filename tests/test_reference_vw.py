@@ -6,7 +6,6 @@ itself is compared with Vowpal Wabbit in ``test_lomtree_vw.py`` and ``test_recal
 """
 
 import json
-import math
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -204,43 +203,6 @@ def assert_same_recall_tree(model, vw):
     np.testing.assert_array_equal(np.diff(vw["table_indptr"]), sizes)
     np.testing.assert_array_equal(vw["table_label"], [label for label, _ in counts])
     np.testing.assert_array_equal(vw["table_count"], [count for _, count in counts])
-
-
-def drifting(seed, n, k, d=6):
-    """Return a stream with a changing class distribution, for small trees."""
-    rng = np.random.default_rng(seed)
-    centres = rng.normal(size=(k, d))
-    for i in range(n):
-        if i % 25 == 0:
-            p = rng.dirichlet(np.full(k, 0.3))
-        y = int(rng.choice(k, p=p))
-        yield np.arange(d), (centres[y] + 0.5 * rng.normal(size=d)).astype(np.float32), y
-
-
-@pytest.mark.parametrize("T", [0, 1, 3, 6])
-@pytest.mark.parametrize("resistance", [1, 2, 4])
-def test_invariants_hold_after_every_example(T, resistance):
-    """Check invariants, also after a swap at the root, which VW gets wrong."""
-    n, root_swaps = 250, 0
-    for seed in range(2):
-        model = LOMTree(6, T, resistance)
-        for example in drifting(seed, n, k=6):
-            model.learn(*example)
-            model.check()
-        root_swaps += model.root_swaps
-    assert root_swaps > 0 or T in (0, 6) or resistance > 1
-
-
-@pytest.mark.parametrize("seed", [0, 2])
-def test_from_a_swap_resistance_of_4_on_lemma_3_bounds_recycling(seed):
-    n, most = 1500, {}
-    for resistance in (1, 4):
-        model = LOMTree(6, 3, resistance)
-        for example in drifting(seed, n, k=6):
-            model.learn(*example)
-        most[resistance] = max(v.recycled for v in model.nodes)
-    # On the same stream, a lower resistance exceeds the bound.
-    assert 1 <= most[4] <= math.log2(n) < most[1]
 
 
 def test_swap_resistance_of_zero_is_refused():
