@@ -206,8 +206,7 @@ def test_too_many_nodes(monkeypatch):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", DRAWN)
-@pytest.mark.parametrize("which", [None, 0])
+@pytest.mark.parametrize(("name", "which"), [*((name, None) for name in DRAWN), ("lomtree-3", 0)])
 def test_depth_histogram(name, which):
     clf = fitted(name)
     ax = plot_depth_histogram(clf, which)

@@ -63,7 +63,7 @@ def expected(estimator):
 @pytest.mark.exhaustive
 @parametrize_with_checks(
     [
-        *(estimators.ALL[name]() for name in estimators.PYTHON),
+        *(estimators.ALL[name]() for name in dict.fromkeys([*estimators.CLASSES, "gamble-early"])),
         xmtree.LOMTreeClassifier(n_bits=12, random_state=0),
         xmtree.ActiveGamble(estimator=xmtree.GambleClassifier(n_estimators=10), random_state=0),
         xmtree.ActiveLearner(xmtree.OAAClassifier(loss="logistic"), random_state=0),
