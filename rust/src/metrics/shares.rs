@@ -308,7 +308,7 @@ pub fn spread_over_labels(codes: &[i32], probabilities: &[f32], has_one: bool, a
     }
 }
 
-/// How a probability of 1 is divided among the labels of a row.
+/// The division of a probability of 1 among the labels of a row.
 struct Parts {
     /// Largest scaled logit, also of the rest.
     peak: f64,
