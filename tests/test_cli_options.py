@@ -173,6 +173,22 @@ def test_new_labels_that_cannot_be_added(numbers, capsys):
     assert "the label 'seven' is not an integer" in capsys.readouterr().err
 
 
+def test_the_error_of_a_stream_has_a_recent_one(numbers, capsys, monkeypatch):
+    monkeypatch.setattr(_progress, "_BETWEEN_LINES", 0.0)
+    more = ["--passes", 1, "--batch-size", 100, "--progress", "lines", "-o", numbers / "m"]
+    assert run("fit", numbers / "n.csv", "--learner", "oaa", *more) == 0
+    lines = capsys.readouterr().err.split("\n")
+    assert re.search(r"100 examples, \d+/s, error (0\.\d+) \(recent \1\)", lines[0])
+    # The window of a continued model begins with the new rows.
+    again = ["--continue", numbers / "m", "-o", numbers / "n", "--batch-size", 100]
+    assert run("fit", numbers / "n.csv", *again) == 0
+    model = xmtree.load(numbers / "n")
+    old = xmtree.load(numbers / "m").progressive_loss_
+    recent = 2 * model.progressive_loss_ - old
+    expected = f"progressive error {model.progressive_loss_:.4f} (recent {recent:.4f})"
+    assert expected in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("learner", ["oaa", "gamble"])
 def test_valid_reports_measures_of_another_file(learner, numbers, capsys):
     half = numbers / "half.txt"

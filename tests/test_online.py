@@ -1,6 +1,7 @@
 """Online learning: partial_fit, progressive error, progress and interruption."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -13,6 +14,8 @@ import estimators
 import numpy as np
 import pytest
 import xmtree
+from sklearn.exceptions import NotFittedError
+from xmtree import _online
 
 TESTS = Path(__file__).parent
 X, Y = estimators.sparse()
@@ -48,6 +51,72 @@ def test_a_stream_after_fit_counts_in_the_progressive_error():
     model = xmtree.OAAClassifier(n_passes=4, scaling="none", random_state=0).fit(rows, labels)
     before = model.progressive_loss_
     assert model.partial_fit(rows, labels).progressive_loss_ == pytest.approx(before / 2)
+
+
+@pytest.mark.parametrize("name", estimators.ONLINE)
+def test_the_recent_error_is_that_of_the_last_batches(name):
+    model, sizes, counts = estimators.ALL[name](), [120, 150, 30, 40, 110, 150], [(0.0, 0.0)]
+    for size, end in zip(sizes, np.cumsum(sizes), strict=True):
+        rows = np.arange(end - size, end) % 300
+        model.partial_fit(X[rows], Y[rows], range(12), rows % 3 + 1)
+        weight = model._model.summary()["progressive_weight"]
+        counts.append((weight, weight * model.progressive_loss_))
+        assert model.recent_loss() == pytest.approx(model.progressive_loss_)
+    # Batches of 30 and 40 examples count with the next one.
+    starts, counts = np.array([0, 120, 270, 450, 600]), np.array(counts)[[0, 1, 2, 5, 6]]
+    for last, first in [(1, 3), (150, 3), (151, 2), (330, 2), (331, 1), (480, 1), (481, 0)]:
+        weight, wrong = counts[-1] - counts[first]
+        assert model.recent_loss(last) == pytest.approx(wrong / weight), last
+    decay = 0.5 ** ((600 - (starts[:-1] + starts[1:]) / 2) / 90)
+    weight, wrong = decay @ np.diff(counts, axis=0)
+    assert model.recent_loss(half_life=90) == pytest.approx(wrong / weight)
+
+
+def test_the_recent_error_of_single_rows():
+    model, wrong = xmtree.FilterTreeClassifier(random_state=0), []
+    for row, label in zip(X.toarray(), Y, strict=True):
+        wrong.append(not wrong or model.predict(row[None])[0] != label)
+        model.partial_fit(row[None], [label], classes=range(12) if len(wrong) == 1 else None)
+    wrong[0] = model.progressive_loss_ * 300 - sum(wrong[1:])
+    assert model.recent_loss(100) == pytest.approx(np.mean(wrong[200:]))
+    assert model.recent_loss(101) == pytest.approx(np.mean(wrong[100:]))
+
+
+def test_the_recent_error_begins_with_the_model(tmp_path, monkeypatch):
+    model = xmtree.OAAClassifier(random_state=0)
+    with pytest.raises(NotFittedError):
+        model.recent_loss()
+    model.fit(X, Y)
+    first = model.progressive_loss_
+    assert model.recent_loss(1) == model.recent_loss(half_life=1) == first
+    model.save(tmp_path / "m")
+    for loaded, begins_with_fit in [(model, True), (xmtree.load(tmp_path / "m"), False)]:
+        assert loaded.recent_loss() == pytest.approx(first)
+        loaded.partial_fit(X[:100], Y[:100])
+        whole = loaded.progressive_loss_
+        expected = whole if begins_with_fit else 4 * whole - 3 * first
+        assert loaded.recent_loss() == pytest.approx(expected)
+    monkeypatch.setattr(_online, "_MOST_MARKS", 3)
+    for _ in range(5):
+        model.partial_fit(X[:100], Y[:100])
+    assert len(model._marks) == 3
+    assert pickle.loads(pickle.dumps(model)).recent_loss(150) == model.recent_loss(150)
+
+
+@pytest.mark.parametrize(
+    ("argument", "what"),
+    [
+        ({"last": 0}, "last must be between 1 and 100000, got 0"),
+        ({"last": 100_001}, "last must be between 1 and 100000"),
+        ({"last": 5.0}, "last must be an integer, got 5.0"),
+        ({"half_life": 0.5}, "half_life must be between 1 and 10000, got 0.5"),
+        ({"half_life": "9"}, "half_life must be a number, got '9'"),
+        ({"half_life": np.nan}, "half_life must be between"),
+    ],
+)
+def test_bad_windows_are_refused(argument, what):
+    with pytest.raises((ValueError, TypeError), match=what):
+        xmtree.OAAClassifier().fit(X, Y).recent_loss(**argument)
 
 
 @pytest.mark.parametrize("name", estimators.ONLINE)

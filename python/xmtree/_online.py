@@ -17,10 +17,16 @@ from xmtree._calibration import Calibration
 from xmtree._labels import Target, check_column_order, check_known, encode
 from xmtree._labels.forms import entry_rows
 from xmtree._persistence import plain, restored
-from xmtree._sharing import Change, learning
+from xmtree._sharing import Change, copied, learning
 from xmtree._sklearn import validate_params
 from xmtree._thresholds import RankedRows
 from xmtree._typing import Classes, LabelsLike, MatrixLike, Weights
+
+#: Examples between two marks, and the number of marks kept: enough for the largest window and
+#: half-life.
+_MARK_EVERY, _MOST_MARKS, _MOST_RECENT, _MOST_HALF_LIFE = 100, 1001, 100_000, 10_000
+#: Counts before training.
+_NONE_YET = 0, 0.0, 0.0
 
 
 class OnlineLearner(Learner):
@@ -37,6 +43,8 @@ class OnlineLearner(Learner):
     _takes_new_labels: ClassVar[bool] = True
     #: Parameters at the beginning of training.
     _started_with: dict[str, Any]
+    #: Counts before some of the calls of ``partial_fit``; empty in a loaded model.
+    _marks: tuple[tuple[float, float, float], ...] = ()
     #: Parameters that the last ``partial_fit`` compared with ``_started_with``.
     _compared: dict[str, Any] | None = None
     calibrate: bool
@@ -89,6 +97,7 @@ class OnlineLearner(Learner):
             if codes is None:
                 self._partial_fit(X, y, classes, sample_weight)
             else:
+                self._mark()
                 threads = _one_row.n_threads(self.n_jobs, codes.shape[0])
                 _validation.canonical(
                     X, lambda X: self._model.partial_fit(X, codes, None, threads, None)
@@ -111,6 +120,7 @@ class OnlineLearner(Learner):
         if started:
             draft._check_same(target)
             model = draft._model
+            draft._mark()
             draft._calibrate_on_stream(X, target, sample_weight)
         else:
             if classes is None and target.form in ("labels", "lists"):
@@ -130,6 +140,50 @@ class OnlineLearner(Learner):
         """
         return float(self._fitted().summary()["progressive_loss"])
 
+    def recent_loss(self, last: int = 10_000, *, half_life: float | None = None) -> float:
+        """Return the progressive error of recent examples, to follow a stream that changes.
+
+        Parameters
+        ----------
+        last : int, default=10_000
+            Number of recent examples, up to 100,000. Those of a call of ``partial_fit`` count
+            together, and small calls by 100 examples or a little more, so it may be exceeded by
+            as many. After :func:`xmtree.load` the window begins with the next call.
+        half_life : float, optional
+            Instead, count each example by 0.5 ** (age / half_life), where age is the number of
+            later examples, for a call the mean; from 1 to 10,000.
+
+        Returns
+        -------
+        float
+            Share of mistakes; ``progressive_loss_`` is that of all examples.
+        """
+        last = _validation.whole("last", last, 1, _MOST_RECENT)
+        if half_life is not None:
+            half_life = _validation.real("half_life", half_life, 1, _MOST_HALF_LIFE)
+        self._fitted()
+        own = copied(self)
+        counts = np.array([*(own._marks or (_NONE_YET,)), own._counts()])
+        ages = counts[-1, 0] - counts[:, 0]
+        share = (ages[1:] < last).astype(float)
+        if half_life is not None:
+            share = 0.5 ** ((ages[:-1] + ages[1:]) / 2 / half_life)
+        weight, wrong = share @ np.diff(counts[:, 1:], axis=0)
+        # Rounding may leave a little below 0.
+        return min(max(float(wrong / weight), 0.0), 1.0) if weight > 0 else np.nan
+
+    def _counts(self) -> tuple[float, float, float]:
+        """Return the examples seen, and the weight and the mistakes of progressive validation."""
+        found = self._model.summary()
+        weight, loss = float(found["progressive_weight"]), float(found["progressive_loss"])
+        return self._model.n_examples_seen, weight, weight * loss if weight else 0.0
+
+    def _mark(self) -> None:
+        """Keep the counts before rows are learned, for :meth:`recent_loss`."""
+        marks = self._marks
+        if not marks or self._model.n_examples_seen >= marks[-1][0] + _MARK_EVERY:
+            self._marks = (*marks[1 - _MOST_MARKS :], self._counts())
+
     @property
     def n_examples_seen_(self) -> int:
         """Return the number of examples learned so far, each pass counted."""
@@ -138,6 +192,7 @@ class OnlineLearner(Learner):
     def _new_model(self, target: Target) -> _core.Classifier:
         model = super()._new_model(target)
         self._started_with, self._compared = self._learning_params(), None
+        self._marks = (_NONE_YET,)
         self._calibration = self._uncalibrated(target)
         return model
 

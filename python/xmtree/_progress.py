@@ -9,8 +9,9 @@ from contextvars import ContextVar
 from tqdm.auto import tqdm
 
 #: Callback of the core, called with (units done, total units or 0, progressive error or None,
-#: progressive recall of the candidates or None).
-Report = Callable[[int, int, float | None, float | None], None]
+#: progressive recall of the candidates or None), by the command line also with the error of
+#: recent examples.
+Report = Callable[..., None]
 
 #: Styles of progress; see :func:`shown_as`.
 STYLES = ("auto", "bar", "lines", "none")
@@ -57,9 +58,9 @@ def progress(verbose: int, what: str) -> Iterator[Report | None]:
         disable = None if style is None else False
         with tqdm(desc=what, unit=" ex", unit_scale=True, disable=disable, dynamic_ncols=True) as b:
 
-            def report(done: int, total: int, loss: float | None, recall: float | None) -> None:
+            def report(done: int, total: int, *measures: float | None) -> None:
                 b.total = total or None
-                b.set_postfix_str(", ".join(_measures(loss, recall)), refresh=False)
+                b.set_postfix_str(", ".join(_measures(*measures)), refresh=False)
                 b.update(done - b.n)
 
             yield None if b.disable else report
@@ -74,11 +75,11 @@ class _Lines:
         self._quiet = quiet
         self._line = ""
 
-    def report(self, done: int, total: int, loss: float | None, recall: float | None) -> None:
+    def report(self, done: int, total: int, *measures: float | None) -> None:
         now = time.monotonic()
         parts = [f"{done} of {total} examples" if total else f"{done} examples"]
         parts.append(f"{done / max(now - self._began, 1e-3):.0f}/s")
-        self._line = ", ".join(parts + _measures(loss, recall))
+        self._line = ", ".join(parts + _measures(*measures))
         if now - self._last >= _BETWEEN_LINES and now - self._began >= self._quiet:
             self._last = now
             self.write()
@@ -90,10 +91,11 @@ class _Lines:
             self._line = ""
 
 
-def _measures(loss: float | None, recall: float | None) -> list[str]:
+def _measures(loss: float | None, recall: float | None, recent: float | None = None) -> list[str]:
     shown = []
     if loss is not None:
-        shown.append(f"error {loss:.4f}")
+        more = "" if recent is None else f" (recent {recent:.4f})"
+        shown.append(f"error {loss:.4f}{more}")
     if recall is not None:
         shown.append(f"recall {100 * recall:.1f} %")
     return shown

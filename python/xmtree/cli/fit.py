@@ -359,7 +359,9 @@ def _summary(estimator: Any) -> list[str]:
         parts.insert(0, type(learner).__name__)
     if isinstance(learner, OnlineLearner):
         parts.append(f"{learner.n_examples_seen_} examples learned")
-        parts.append(f"progressive error {learner.progressive_loss_:.4f}")
+        loss, recent = learner.progressive_loss_, learner.recent_loss()
+        more = f" (recent {recent:.4f})" if abs(recent - loss) > 1e-6 else ""
+        parts.append(f"progressive error {loss:.4f}{more}")
     if hasattr(learner, "progressive_recall_"):
         parts.append(f"progressive recall {learner.progressive_recall_:.4f}")
     return parts

@@ -140,7 +140,8 @@ def _learn(
                 learner = learner_of(estimator)
                 if report and isinstance(learner, OnlineLearner):
                     recall = getattr(learner, "progressive_recall_", None)
-                    report(n_examples, 0, learner.progressive_loss_, recall)
+                    recent = learner.recent_loss()
+                    report(n_examples, 0, learner.progressive_loss_, recall, recent)
     finally:
         estimator.verbose = own
 

@@ -67,14 +67,18 @@ pub(crate) struct FitStart {
 }
 
 impl<L: OnlineLearner> OnlineModel<L> {
-    /// Returns the weighted share of mistakes on examples before they were learned, over all
-    /// members.
-    pub fn progressive_loss(&self) -> Option<f64> {
+    /// Returns the counts of progressive validation, over all members.
+    pub fn progress(&self) -> Mistakes {
         let mut all = Mistakes::default();
         self.members
             .iter()
             .for_each(|member| all.add(&member.progress));
-        all.loss()
+        all
+    }
+
+    /// Returns the weighted share of mistakes on examples before they were learned.
+    pub fn progressive_loss(&self) -> Option<f64> {
+        self.progress().loss()
     }
 
     /// Checks the examples of a `fit`, and chooses their preparation and weights.
@@ -402,8 +406,9 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
 
     fn summary(&self) -> Report {
         let mut summary = Report::new();
-        let loss = self.progressive_loss().unwrap_or(f64::NAN);
-        summary.scalar("progressive_loss", loss);
+        let progress = self.progress();
+        summary.scalar("progressive_loss", progress.loss().unwrap_or(f64::NAN));
+        summary.scalar("progressive_weight", progress.weight);
         if let [member] = &self.members[..] {
             member.learner.summary(&mut summary);
         }
