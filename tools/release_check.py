@@ -97,7 +97,8 @@ def check_installed(wheel, which, folder):
     constraints.write_text("\n".join(lines), encoding="utf-8")
     uv(*install, "--constraint", constraints, *TOOLS)
     run(python, "-c", VERSIONS)
-    run(python, "-m", "xmtree", "demo", cwd=folder)
+    if which == "newest":
+        run(python, "-m", "xmtree", "demo", cwd=folder)
     # Old libraries give warnings, which are no failures here.
     options = ("-q", "-p", "no:cacheprovider", "-o", "filterwarnings=default")
     run(python, "-m", "pytest", *options, *(ROOT / "tests" / name for name in TESTS), cwd=folder)
