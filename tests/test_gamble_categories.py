@@ -1,5 +1,6 @@
 """Category names in data frames, with ``categorical_features="from_dtype"`` or column names."""
 
+import datetime
 import pickle
 
 import numpy as np
@@ -47,10 +48,7 @@ def test_names_are_numbered(frame, dtype, cls, tmp_path):
     numbers = np.array([4, 2, 1, 3, 0])[color]
     settings = {"n_estimators": 5, "random_state": 0}
     plain = cls(categorical_features=[1], **settings).fit(np.column_stack([size, numbers]), y)
-    ways = [["color"], [1], [False, True]]
-    if not str(dtype).lower().startswith(("str", "<class")):
-        ways.append("from_dtype")
-    for way in ways:
+    for way in (["color"], [1], [False, True], "from_dtype"):
         model = cls(categorical_features=way, **settings).fit(frame(size, color, dtype), y)
         assert model._model.to_bytes() == plain._model.to_bytes()
     model.save(tmp_path / "model")
@@ -95,19 +93,16 @@ def test_numbers_as_categories_stay_numbers():
     X = np.column_stack([size, 10 * color])
     other = GambleClassifier(n_estimators=3, categorical_features=[1], random_state=0).fit(X, y)
     assert model.fit(frame, y)._model.to_bytes() == other._model.to_bytes()
-    # A column of strings or booleans is categorical only if it is named.
-    plain = pd.DataFrame({"size": size, "large": size > 0})
+    # A column of numbers or booleans is categorical only if it is named.
+    objects = pd.Series([0, 1.5, None] * 100, dtype=object)
+    plain = pd.DataFrame({"size": size, "large": size > 0, "objects": objects})
     assert model.fit(plain, y)._model.params["categorical_features"] == []
 
 
 def test_errors_name_the_column():
     size, color, y = table()
     frame = pandas_frame(size, color)
-    model = GambleClassifier(n_estimators=30, random_state=0, categorical_features="from_dtype")
-    with pytest.raises(TypeError, match=r"from_dtype.*data frame X, got ndarray"):
-        model.fit(np.column_stack([size, color]), y)
-    assert not hasattr(model, "_category_names")
-    model.fit(frame, y)
+    model = GambleClassifier(n_estimators=30, random_state=0).fit(frame, y)
     with pytest.raises(TypeError, match=r"column 1 of X held .* data frame, got ndarray"):
         model.predict(np.column_stack([size, color]))
     with pytest.raises(ValueError, match="feature names should match"):
@@ -119,11 +114,25 @@ def test_errors_name_the_column():
     frame["when"] = [["a"]] * 300
     with pytest.raises(TypeError, match=r"column 'when' contains .* type list.*strings or numbers"):
         GambleClassifier(categorical_features=["when"]).fit(frame, y)
-    frame = pandas_frame(size, color, object)
-    with pytest.raises(ValueError, match=r"pass columns of categories as categorical_features"):
-        model.fit(frame, y)
-    many = pd.DataFrame({"name": pd.Series([str(n) for n in range(300)], dtype="category")})
-    with pytest.raises(ValueError, match="column 0 has 300 categories"):
-        model.fit(many, y)
-    with pytest.raises(ValueError, match=r"from_dtype.*active learning; pass column names"):
-        ActiveGamble(estimator=model).fit(np.column_stack([size, color]), y)
+    for values in ([datetime.date(2020, 1, 1)] * 300, pd.date_range("2020-01-01", periods=300)):
+        for form in (pd.DataFrame, pl.DataFrame):
+            with pytest.raises((TypeError, ValueError), match=r"column 'when'.*number of days"):
+                model.fit(form({"size": size, "when": values}), y)
+        objects = pd.DataFrame({"when": pd.Series(list(values), dtype=object)})
+        with pytest.raises(TypeError, match=r"column 'when' contains the category .*of days"):
+            model.fit(objects, y)
+    with pytest.raises(TypeError, match=r"'color' held strings in fit and now .* number 4"):
+        model.predict(pd.DataFrame({"size": size, "color": color}))
+    plain = GambleClassifier(categorical_features=None)
+    with pytest.raises(ValueError, match=r'categorical_features .*"from_dtype"'):
+        plain.fit(pandas_frame(size, color, object), y)
+    with pytest.raises(ValueError, match=r"'color' of X holds categories, which active learning"):
+        ActiveGamble().fit(pandas_frame(size, color), y)
+
+
+def test_any_number_of_categories():
+    color = np.arange(3000) % 1000
+    y = np.random.default_rng(0).integers(0, 3, 1000)[color]
+    frame = pd.DataFrame({"color": pd.Series(color).astype(str)})
+    model = GambleClassifier(n_estimators=20, random_state=0).fit(frame, y)
+    assert model.score(frame, y) == 1

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 import sklearn
 import xmtree
+from scipy.special import logsumexp
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -95,9 +96,41 @@ def test_invalid_validation_sets_are_refused():
         with pytest.raises(ValueError, match=message):
             model.fit(X, y, **arguments)
         assert not hasattr(model, "classes_")
-    model.set_params(early_stopping=False)
-    with pytest.raises(ValueError, match="needs early_stopping=True"):
-        model.fit(X, y, X_val=X_val, y_val=y_val)
+    with pytest.raises(ValueError, match=r"'eval_metric' .* among \{.*\}. Got 'auc'"):
+        model.set_params(eval_metric="auc").fit(X, y)
+
+
+@pytest.mark.parametrize("cls", [GambleClassifier, SAMMEClassifier])
+def test_rounds_are_evaluated_on_the_validation_set(cls, tmp_path):
+    (X, y), (X_val, y_val) = task(200, 0), task(100, 1)
+    weights = np.random.default_rng(2).integers(1, 3, 100)
+    given = {"X_val": X_val, "y_val": y_val, "sample_weight_val": weights}
+    settings = {"random_state": 0, "eval_metric": "log_loss", "n_estimators": 30}
+    model = cls(**settings).fit(X, y, **given)
+    assert model.n_estimators_ == 30
+    errors = [np.average(found != y_val, weights=weights) for found in model.staged_predict(X_val)]
+    np.testing.assert_allclose(model.evals_result_["error"], errors)
+    # The log loss is the lowest that any temperature gives.
+    codes, losses = np.searchsorted(model.classes_, y_val), []
+    for scores in model.staged_decision_function(X_val):
+        by_slope = [
+            np.average(logsumexp(slope * scores, axis=1) - slope * own, weights=weights)
+            for own in [scores[np.arange(100), codes]]
+            for slope in np.geomspace(1e-3, 1e2, 2000)
+        ]
+        losses.append(min(by_slope))
+    np.testing.assert_allclose(model.evals_result_["log_loss"], losses, rtol=1e-3)
+    model.save(tmp_path / "model")
+    for again in (xmtree.load(tmp_path / "model"), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_equal(again.evals_result_, model.evals_result_)
+    # Early stopping restores the best round, and evaluates the same rounds until it stops.
+    stopped = cls(**settings, early_stopping=True, patience=3).fit(X, y, **given)
+    assert stopped.n_estimators_ == np.argmin(stopped.evals_result_["log_loss"]) + 1
+    n = len(stopped.evals_result_["log_loss"])
+    assert stopped.n_estimators_ + 3 == n < 30
+    for name, values in stopped.evals_result_.items():
+        np.testing.assert_array_equal(values, model.evals_result_[name][:n])
+    assert cls(n_estimators=3).fit(X, y).evals_result_ == {}
 
 
 SETTINGS = {

@@ -114,7 +114,7 @@ BAD_X = {
 def test_columns_of_categories_are_refused_with_a_hint():
     frame = pd.DataFrame({"a": X_DENSE[:, 0], "b": pd.Categorical(["x", "y"] * 120)})
     with pytest.raises(
-        ValueError, match=r'categorical_features of GambleClassifier \("from_dtype"'
+        ValueError, match='GambleClassifier, whose categorical_features are by default "from_dtype"'
     ):
         xmtree.OAAClassifier().fit(frame, Y_DENSE)
 

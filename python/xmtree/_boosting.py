@@ -24,6 +24,10 @@ from xmtree._trees import TreeMixin
 from xmtree._typing import Classes, Columns, LabelsLike, MatrixLike, OneLabelMixin, Seed, Weights
 
 
+#: Keys of ``evals_result_``.
+_METRICS = ("error", "log_loss")
+
+
 @dataclass(eq=False, kw_only=True, repr=False)
 class Boosting(OneLabelMixin, TreeMixin, DecisionMixin, Learner):
     """Base of GAMBLE and SAMME, which differ in how a tree votes."""
@@ -39,9 +43,10 @@ class Boosting(OneLabelMixin, TreeMixin, DecisionMixin, Learner):
     n_estimators: int = 300
     max_leaves: int = 15
     learning_rate: float = 1.0
-    categorical_features: Columns | Literal["from_dtype"] = None
+    categorical_features: Columns | Literal["from_dtype"] = "from_dtype"
     class_weight: dict[Any, float] | Literal["balanced"] | None = None
     early_stopping: bool = False
+    eval_metric: str = "error"
     validation_fraction: float = 0.1
     patience: int = 50
     warm_start: bool = False
@@ -79,8 +84,8 @@ class Boosting(OneLabelMixin, TreeMixin, DecisionMixin, Learner):
         classes : array of shape (n_classes,), optional
             All labels that may occur; by default those of ``y``.
         X_val, y_val, sample_weight_val : as ``X``, ``y`` and ``sample_weight``, optional
-            Validation set for early stopping, in place of rows held out of ``X``. All its labels
-            must occur in ``y``. Only with ``early_stopping=True``.
+            Validation set. Each round is evaluated on it (``evals_result_``), and early stopping
+            uses it in place of rows held out of ``X``. All its labels must occur in ``y``.
 
         Returns
         -------
@@ -97,8 +102,6 @@ class Boosting(OneLabelMixin, TreeMixin, DecisionMixin, Learner):
             raise ValueError("sample_weight_val needs X_val and y_val")
         if (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val must be given together")
-        if X_val is not None and not self.early_stopping:
-            raise ValueError("X_val needs early_stopping=True, got False")
         with learning(self):
             adds = self.warm_start and self.__sklearn_is_fitted__()
             change = Change(self)
@@ -217,6 +220,12 @@ class Boosting(OneLabelMixin, TreeMixin, DecisionMixin, Learner):
             scores = scores + self._call(self._model.predict_scores, rows, options)
             yield scores
 
+    def _adopt(self, model: _core.Classifier, change: Change[Any]) -> None:
+        found = model.summary()
+        kept = {name: found[name] for name in _METRICS if len(found[name])}
+        self.evals_result_: dict[str, NDArray[np.float64]] = kept
+        super()._adopt(model, change)
+
     def _n_trees(self) -> int:
         return int(self._fitted().summary()["n_trees"])
 
@@ -241,11 +250,17 @@ class Boosting(OneLabelMixin, TreeMixin, DecisionMixin, Learner):
 
     def _validated(self, X: Any, *, reset: bool, learn: bool = False) -> Any:
         """Return rows for the core; ``learn`` is a fit that adds rounds and maybe categories."""
-        X = self._with_new_names(X) if reset else self._with_known_names(X, learn=learn)
-        fitted = [] if reset else self._fitted_params()["categorical_features"]
+        if reset:
+            X = self._with_new_names(X)
+            given = self.categorical_features
+            has_categories = self._category_columns if isinstance(given, str) else given is not None
+        else:
+            X = self._with_known_names(X, learn=learn)
+            has_categories = fitted = self._fitted_params()["categorical_features"]
+            if learn:
+                self._category_columns = fitted
         # Double precision reveals categories that would be equal in single precision.
-        double = self.categorical_features is not None if reset else bool(fitted)
-        rows = _validation.rows(self, X, reset=reset, double=double)
+        rows = _validation.rows(self, X, reset=reset, double=bool(has_categories))
         if reset or learn:
             _categories.check(rows, self._categorical() if reset else fitted)
         return rows
@@ -301,7 +316,7 @@ class Boosting(OneLabelMixin, TreeMixin, DecisionMixin, Learner):
         #: Category names by column, for the columns that held names in ``fit``.
         self._category_names: _categories.Names = {}
         if isinstance(given, str):
-            columns = self._category_columns = _categories.columns_of_category_type(X)
+            columns = self._category_columns = _categories.columns_by_dtype(X)
         elif given is not None and _categories.is_frame(X):
             columns = _categories.columns_of(given, X.shape[1], list(X.columns))
         else:
@@ -325,11 +340,17 @@ class Boosting(OneLabelMixin, TreeMixin, DecisionMixin, Learner):
         return _categories.numbered(X, columns, names, learn=learn)
 
     def _more_state(self) -> dict[str, Any]:
-        if not self._category_names:
-            return {}
-        return {"category_names": list(self._category_names.items())}
+        state: dict[str, Any] = {}
+        if self._category_names:
+            state["category_names"] = list(self._category_names.items())
+        if self.evals_result_:
+            values = self.evals_result_.items()
+            state["evals_result"] = {name: found.tolist() for name, found in values}
+        return state
 
     def _set_more_state(self, state: dict[str, Any]) -> None:
+        evaluations = state.get("evals_result", {}).items()
+        self.evals_result_ = {name: np.array(values) for name, values in evaluations}
         self._category_names = {
             int(column): names for column, names in state.get("category_names", [])
         }

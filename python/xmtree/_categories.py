@@ -1,5 +1,6 @@
 """Categorical columns: selection, numbers for category names, and checks of precision."""
 
+from datetime import date, timedelta
 from numbers import Real
 from typing import Any
 
@@ -12,8 +13,11 @@ from xmtree import _validation
 #: Largest number up to which all integers are exact in double precision.
 _EXACT = 2.0**53
 
-#: Prefixes of the names of category types in pandas and polars.
-_CATEGORY_TYPES = ("category", "Categorical", "Enum")
+#: Prefixes of the names of category types, and of strings, in pandas and polars.
+_CATEGORY_TYPES = ("category", "Categorical", "Enum", "dictionary", "str", "String", "large_string")
+
+#: Types of values that make a column of objects one of categories.
+_NAMES = (str, date, timedelta)
 
 #: Category names by column; the position of a name is the number of its category.
 Names = dict[int, list[str | float]]
@@ -24,34 +28,52 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "columns") and hasattr(X, "dtypes")
 
 
-def columns_of_category_type(X: Any) -> list[int]:
-    """Return the numbers of a data frame's columns of a category type."""
+def columns_by_dtype(X: Any) -> list[int]:
+    """Return the numbers of a data frame's columns of categories or strings, else none.
+
+    A column of objects counts if it holds a string, or a date, which is then refused.
+    """
     if not is_frame(X):
-        raise TypeError(
-            'categorical_features="from_dtype" needs a data frame X, '
-            f"got {type(X).__name__}; pass column numbers or a mask"
-        )
-    types = enumerate(X.dtypes)
-    return [column for column, dtype in types if str(dtype).startswith(_CATEGORY_TYPES)]
+        return []
+    names = [str(dtype) for dtype in X.dtypes]
+    return [
+        column
+        for column, name in enumerate(names)
+        if name.startswith(_CATEGORY_TYPES)
+        or (name.lower() == "object" and any(isinstance(v, _NAMES) for v in _series(X, column)))
+    ]
+
+
+def _series(X: Any, column: int) -> Any:
+    """Return a column of a data frame by its number."""
+    return X.iloc[:, column] if hasattr(X, "iloc") else X.to_series(column)
 
 
 def numbered(X: Any, columns: list[int], names: Names, *, learn: bool) -> Any:
     """Return the data frame with numbers in place of category names in ``columns``.
 
     Columns that hold only numbers remain. With ``learn``, new names are added to ``names``;
-    otherwise they get the number after the last, which no tree knows. Missing values become NaN.
+    otherwise they get the number after the last, which no tree knows, but numbers in place of
+    strings are refused. Missing values become NaN.
     """
     found = {}
     for column in columns:
-        series = X.iloc[:, column] if hasattr(X, "iloc") else X.to_series(column)
+        series = _series(X, column)
         missing = np.asarray(series.isna() if hasattr(series, "isna") else series.is_null())
         values = series.to_list()
         if column not in names:
             if all(isinstance(values[row], Real) for row in np.flatnonzero(~missing)):
                 continue
             names[column] = []
+        present = [values[row] for row in np.flatnonzero(~missing)]
+        if not any(isinstance(name, Real) for name in names[column]):
+            number = next((value for value in present if isinstance(value, Real)), None)
+            if number is not None and names[column]:
+                raise TypeError(
+                    f"column {X.columns[column]!r} held strings in fit and now contains the number "
+                    f"{number!r}; convert the column with astype(str)"
+                )
         if learn:
-            present = [values[row] for row in np.flatnonzero(~missing)]
             names[column].extend(_new_names(present, names[column], X.columns[column]))
         number_of = {name: number for number, name in enumerate(names[column])}
         numbers = [float(number_of.get(value, len(number_of))) for value in values]
@@ -69,7 +91,7 @@ def _new_names(present: list[Any], known: list[str | float], column: str) -> lis
             raise TypeError(
                 f"column {column!r} contains the category {value!r} of type "
                 f"{type(value).__name__}; categories must be strings or numbers, so convert the "
-                "column with astype(str)"
+                "column with astype(str), or dates to a number of days"
             )
     return sorted(set(present).difference(known), key=lambda value: (isinstance(value, str), value))
 

@@ -34,23 +34,25 @@ class GambleClassifier(Boosting):
         takes about 15.
     learning_rate : float, default=0.3
         Factor of each tree's votes. 1 in the paper.
-    categorical_features : array-like or "from_dtype", optional
+    categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         Categorical columns: column numbers, column names of a data frame, or a mask.
         "from_dtype": the columns of a data frame with the type "category" (pandas), Categorical
-        or Enum (polars), as in scikit-learn's HistGradientBoostingClassifier. Strings and
-        booleans do not count as such types, as strings may be text, and True is 1. Categories
-        are numbers or, in data frames, strings, at most 255 different ones per column. ``fit``
-        rejects numbers that single precision cannot represent, such as 2**24 + 1. A split sends
-        a subset of the categories left. A missing value is a category of its own, and a category
-        that ``fit`` has not seen goes to the side of larger weight.
+        or Enum (polars), and columns of strings; none in arrays. Numbers and booleans stay
+        numbers. None: no columns. Categories are numbers or, in data frames, strings, any number
+        of them per column. ``fit`` rejects numbers that single precision cannot represent, such
+        as 2**24 + 1. A split sends a subset of the categories left. A missing value is a category
+        of its own, and a category that ``fit`` has not seen goes to the side of larger weight.
     class_weight : dict or "balanced", optional, as for :class:`OAAClassifier`
     early_stopping : bool, default=False
-        Measure the error on held-out rows (or ``X_val`` of ``fit``), stop when it no longer falls
-        and restore the best round.
+        Evaluate ``eval_metric`` on held-out rows (or ``X_val`` of ``fit``), stop when it no longer
+        falls and restore the best round.
+    eval_metric : {"error", "log_loss"}, default="error"
+        Measure of early stopping: the share of wrong predictions, which is cheaper, or the log
+        loss of the probabilities at the temperature that gives these rows the lowest log loss.
     validation_fraction : float, default=0.1
         Share of the rows held out for early stopping.
     patience : int, default=50
-        Number of rounds without a new lowest error after which to stop.
+        Number of rounds without a new lowest value after which to stop.
     warm_start : bool, default=False
         If True, ``fit`` keeps the rounds of the fitted model and adds rounds up to
         ``n_estimators``. On the same rows the result equals that of a single ``fit``, bit for
@@ -89,6 +91,9 @@ class GambleClassifier(Boosting):
     classes_, n_features_in_, feature_names_in_ : as for :class:`OAAClassifier`
     n_estimators_ : int
         Number of trees; after early stopping fewer than ``n_estimators``.
+    evals_result_ : dict of float64 arrays of shape (n_rounds,)
+        ``"error"`` on the validation rows after each round, and ``"log_loss"`` if that is
+        ``eval_metric``; also of the rounds after the best. Empty without validation rows.
     temperature_ : float
         Divisor of F / (n_classes - 1) before the softmax in ``predict_proba``. Boosted scores
         are far too large to be logits. The divisor is fitted on each tree's votes for the rows
@@ -201,7 +206,8 @@ class SAMMEClassifier(Boosting):
     learning_rate : float, default=1.0
         Factor of each tree's weight.
     categorical_features, class_weight : as for :class:`GambleClassifier`
-    early_stopping, validation_fraction, patience, warm_start : as for :class:`GambleClassifier`
+    early_stopping, eval_metric, validation_fraction : as for :class:`GambleClassifier`
+    patience, warm_start : as for :class:`GambleClassifier`
     random_state, n_jobs, verbose : as for :class:`GambleClassifier`
     min_samples_leaf : int, default=1
         Smallest number of rows of a leaf.
@@ -221,7 +227,8 @@ class SAMMEClassifier(Boosting):
 
     Attributes
     ----------
-    classes_, n_features_in_, feature_names_in_, n_estimators_ : as for :class:`GambleClassifier`
+    classes_, n_features_in_, feature_names_in_ : as for :class:`GambleClassifier`
+    n_estimators_, evals_result_ : as for :class:`GambleClassifier`
     temperature_, feature_importances_, feature_splits_ : as for :class:`GambleClassifier`
     trees_ : list of Bunch of read-only arrays
         As for :class:`GambleClassifier`. With discrete votes a leaf stores the one class that it

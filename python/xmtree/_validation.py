@@ -24,6 +24,9 @@ T = TypeVar("T")
 #: Size limit of a dense result: 8 GiB, or half of the machine's memory if that is less.
 MAX_DENSE_BYTES = 8 << 30
 
+#: Prefixes of the names of types of dates and times in numpy, pandas and polars, in lower case.
+_TIMES = ("date", "time", "duration", "period")
+
 #: Largest integer that a count of the core can hold.
 MAX_COUNT = 2**32 - 1
 #: Largest number that is safely finite in single precision.
@@ -44,12 +47,13 @@ def rows(
     if np.ma.is_masked(X):
         raise ValueError("X contains masked values; replace them, for instance by X.filled(0)")
     dtypes = [X.dtype] if hasattr(X, "dtype") else getattr(X, "dtypes", ())
-    times = [str(dtype) for dtype in dtypes if getattr(dtype, "kind", "") in ("m", "M")]
-    if times:
-        raise ValueError(
-            f"X contains dates or times ({times[0]}), but must be numbers; convert them, for "
-            "instance to the number of days since a fixed date"
-        )
+    for column, dtype in enumerate(dtypes):
+        if str(dtype).lower().startswith(_TIMES):
+            what = f"column {X.columns[column]!r}" if hasattr(X, "columns") else "them"
+            raise ValueError(
+                f"X contains dates or times ({dtype}), but must be numbers; convert {what}, for "
+                "instance to the number of days since a fixed date, or to year, month and weekday"
+            )
     if getattr(X, "format", "csr") != "csr":
         # scipy converts it before the core can check it.
         check_structure(X, "X")
@@ -69,8 +73,8 @@ def rows(
             raise ValueError(
                 f"{error}. X must contain numbers; convert text to features, for instance by "
                 "TfidfVectorizer or HashingVectorizer of sklearn.feature_extraction.text, or pass "
-                'columns of categories as categorical_features of GambleClassifier ("from_dtype" '
-                "selects all columns of a data frame of a category type)"
+                "a data frame to GambleClassifier, whose categorical_features are by default "
+                '"from_dtype", all columns of strings and of a category type'
             ) from error
         raise
 

@@ -9,7 +9,7 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from xmtree import _validation
+from xmtree import _categories, _validation
 from xmtree._base import Learner
 from xmtree._delegation import DelegatedPredictions
 from xmtree._sklearn import BaseEstimator, MetaEstimatorMixin, validate_params
@@ -77,7 +77,15 @@ class SessionPredictor(MetaEstimatorMixin, DelegatedPredictions[MatrixLike], Ses
         return bool(self._template().__sklearn_tags__().input_tags.allow_nan)
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
-        double = getattr(self.estimator, "categorical_features", None) is not None
+        given = getattr(self._template(), "categorical_features", None)
+        if reset and isinstance(given, str):
+            for column in _categories.columns_by_dtype(X):
+                raise ValueError(
+                    f"column {X.columns[column]!r} of X holds categories, which active learning "
+                    "does not recognize by their type: convert them to numbers and pass the "
+                    "column's name as categorical_features of the estimator"
+                )
+        double = given is not None and not isinstance(given, str)
         return _validation.rows(self, X, reset=reset, double=double)
 
     def _new_classifier(self) -> Any:
@@ -92,11 +100,8 @@ class SessionPredictor(MetaEstimatorMixin, DelegatedPredictions[MatrixLike], Ses
         if hasattr(self, "feature_names_in_"):
             classifier.feature_names_in_ = self.feature_names_in_
         classifier.n_features_in_ = self.n_features_in_
-        if getattr(classifier, "categorical_features", None) is not None:
-            if isinstance(classifier.categorical_features, str):
-                raise ValueError(
-                    'categorical_features="from_dtype" does not work in active learning; '
-                    "pass column names, column numbers or a mask"
-                )
-            classifier.set_params(categorical_features=classifier._categorical())
+        given = getattr(classifier, "categorical_features", None)
+        if given is not None:
+            columns = None if isinstance(given, str) else classifier._categorical()
+            classifier.set_params(categorical_features=columns)
         return classifier

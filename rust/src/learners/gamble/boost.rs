@@ -12,7 +12,7 @@ use super::sampling::{generator, RowSampler, Weights};
 use super::tree::{
     log_share, push_votes, response, samme_vote, weighted_error, LeafRows, Leaves, Tree,
 };
-use super::{Algorithm, Params, Votes};
+use super::{Algorithm, EvalMetric, Params, Votes};
 use crate::control::Control;
 use crate::data::Batch;
 use crate::error::{Error, Result};
@@ -62,7 +62,7 @@ pub struct Examples<'a> {
     pub learned: LabeledRows<'a>,
     /// Codes of the learned rows, in their order. Rows after these are ignored.
     pub columns: &'a Columns,
-    /// Rows whose error decides when to stop.
+    /// Rows on which each round is evaluated.
     pub validation: Option<LabeledRows<'a>>,
     pub n_classes: usize,
 }
@@ -116,39 +116,57 @@ pub fn split_rows(
     Ok((which, n_learned))
 }
 
-/// The committee's scores and error on the validation rows.
+/// Measures of the committee on the validation rows after each round.
+#[derive(Debug, Clone, Default)]
+pub struct Evaluations {
+    pub errors: Vec<f64>,
+    /// Empty unless it is the measure of early stopping.
+    pub log_losses: Vec<f64>,
+}
+
+/// Largest number of steps of the search for a slope in a round.
+const MAX_SLOPE_STEPS: usize = 20;
+
+/// A smaller relative step ends the search. The loss is flat there.
+const MIN_SLOPE_STEP: f64 = 1e-4;
+
+/// The committee's scores on the validation rows.
 struct Validation<'a> {
     examples: LabeledRows<'a>,
     n_classes: usize,
+    metric: EvalMetric,
     router: Router,
     /// Scores of all classes for each row, without the votes that all classes have in common.
     scores: Vec<f32>,
     /// First class of the highest score of each row.
     bests: Vec<u32>,
-    error: f64,
-    lowest_error: f64,
-    n_rounds: usize,
-    /// Number of rounds up to the lowest error.
+    /// Factor of the scores with the lowest log loss.
+    slope: f64,
+    evaluations: Evaluations,
+    lowest: f64,
+    /// Number of rounds up to the lowest value of the metric.
     best_round: usize,
 }
 
 impl<'a> Validation<'a> {
-    fn new(examples: LabeledRows<'a>, n_classes: usize) -> Result<Self> {
+    fn new(examples: LabeledRows<'a>, n_classes: usize, metric: EvalMetric) -> Result<Self> {
         let n_rows = examples.which.len();
         Ok(Self {
             examples,
             n_classes,
+            metric,
             router: Router::default(),
             scores: try_alloc(n_rows, n_classes, 0.0)?,
             bests: vec![0; n_rows],
-            error: 1.0,
-            lowest_error: f64::INFINITY,
-            n_rounds: 0,
+            slope: 1.0 / (n_classes as f64 - 1.0),
+            evaluations: Evaluations::default(),
+            lowest: f64::INFINITY,
             best_round: 0,
         })
     }
 
-    /// Adds a tree to the committee. Returns the number of rounds since the lowest error.
+    /// Adds a tree to the committee. Returns the number of rounds since the lowest value of the
+    /// metric.
     fn add(&mut self, tree: &Tree) -> usize {
         let (examples, k) = (self.examples, self.n_classes);
         let (mut wrong, mut all) = (0.0, 0.0);
@@ -170,13 +188,54 @@ impl<'a> Validation<'a> {
                 wrong += weight;
             }
         });
-        self.error = wrong / all;
-        self.n_rounds += 1;
-        if self.error < self.lowest_error {
-            self.lowest_error = self.error;
-            self.best_round = self.n_rounds;
+        let mut value = wrong / all;
+        self.evaluations.errors.push(value);
+        if self.metric == EvalMetric::LogLoss {
+            value = self.log_loss();
+            self.evaluations.log_losses.push(value);
         }
-        self.n_rounds - self.best_round
+        let n_rounds = self.evaluations.errors.len();
+        if value < self.lowest {
+            self.lowest = value;
+            self.best_round = n_rounds;
+        }
+        n_rounds - self.best_round
+    }
+
+    /// Returns the lowest log loss of the softmax of the scores times a slope, O(rows x classes) for
+    /// each of a few steps. The loss is convex in the slope, so Newton's method finds it, from that
+    /// of the round before and with limited steps.
+    fn log_loss(&mut self) -> f64 {
+        let mut mean_loss = 0.0;
+        for _ in 0..MAX_SLOPE_STEPS {
+            let (mut loss, mut rise, mut bend, mut all) = (0.0, 0.0, 0.0, 0.0);
+            for (row, scores) in self.scores.chunks_exact(self.n_classes).enumerate() {
+                let highest = f64::from(scores[self.bests[row] as usize]);
+                let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
+                for &score in scores {
+                    let below = f64::from(score) - highest;
+                    let power = (self.slope * below).exp();
+                    sum += power;
+                    first += power * below;
+                    second += power * below * below;
+                }
+                let own = f64::from(scores[self.examples.label(row) as usize]) - highest;
+                let (weight, mean) = (self.examples.importance(row), first / sum);
+                loss += weight * (sum.ln() - self.slope * own);
+                rise += weight * (mean - own);
+                bend += weight * (second / sum - mean * mean);
+                all += weight;
+            }
+            mean_loss = loss / all;
+            let step = rise / bend.max(f64::MIN_POSITIVE);
+            let next = (self.slope - step).clamp(self.slope / 4.0, self.slope * 4.0);
+            let change = (next / self.slope - 1.0).abs();
+            self.slope = next.clamp(1e-9, 1e9);
+            if change < MIN_SLOPE_STEP {
+                break;
+            }
+        }
+        mean_loss
     }
 }
 
@@ -198,7 +257,8 @@ fn rows_by_leaf(tree: &Tree, examples: &LabeledRows<'_>, sampled: &[u32]) -> Vec
 /// limit.
 const MAX_RISE_UNSAMPLED: f64 = 1.0;
 
-/// Trains the trees of all rounds after the given `trees` of earlier rounds.
+/// Trains the trees of all rounds after the given `trees` of earlier rounds. Evaluates all rounds,
+/// also those that early stopping then leaves out.
 ///
 /// Earlier rounds are replayed: the weights follow from the trees, and the samples from the seed
 /// and the round, so the model stores neither. The result is the same as without a warm start if
@@ -208,17 +268,17 @@ pub fn boost(
     mut trees: Vec<Tree>,
     examples: &Examples<'_>,
     control: &Control,
-) -> Result<Vec<Tree>> {
+) -> Result<(Vec<Tree>, Evaluations)> {
     let (columns, n_classes) = (examples.columns, examples.n_classes);
     let (learned, seed) = (examples.learned, params.seed);
     let labels = &learned.labels()[..];
     if n_classes == 1 {
-        return Ok(trees);
+        return Ok((trees, Evaluations::default()));
     }
     control.set_total(u64::from(params.n_estimators));
     let mut weights = Weights::new((0..labels.len()).map(|at| learned.importance(at)));
-    let validation = examples.validation.filter(|_| params.early_stopping);
-    let validation = validation.map(|rows| Validation::new(rows, n_classes));
+    let validation = examples.validation;
+    let validation = validation.map(|rows| Validation::new(rows, n_classes, params.eval_metric));
     let mut validation = validation.transpose()?;
     let mut grower = Grower::new(params, columns.columns.len(), n_classes);
     let sampler = RowSampler::new(labels, n_classes, params.subsample, params.trim);
@@ -263,18 +323,22 @@ pub fn boost(
         reweight(&mut weights, leaves, &leaf_rows, labels, n_classes);
         if let Some(validation) = &mut validation {
             let n_rounds = validation.add(&trees[round]);
-            is_last |= n_rounds >= params.patience as usize && round + 1 >= n_before;
-            control.set_loss(validation.error);
+            let may_stop = params.early_stopping && round + 1 >= n_before;
+            is_last |= may_stop && n_rounds >= params.patience as usize;
+            control.set_loss(validation.evaluations.errors[round]);
         }
         control.tick(1)?;
         if is_last {
             break;
         }
     }
-    if let Some(validation) = validation {
+    let Some(validation) = validation else {
+        return Ok((trees, Evaluations::default()));
+    };
+    if params.early_stopping {
         trees.truncate(validation.best_round);
     }
-    Ok(trees)
+    Ok((trees, validation.evaluations))
 }
 
 /// Returns the votes of the leaves of the tree just grown, or `None` if SAMME ends without this

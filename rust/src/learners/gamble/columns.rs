@@ -14,9 +14,6 @@ use crate::error::{Error, Result};
 /// for missing values.
 const MAX_BINS: usize = 255;
 
-/// Largest number of categories of a column: a subset of them is stored in four words of bits.
-const MAX_CATEGORIES: usize = 255;
-
 /// The values that the codes of one feature stand for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Coding {
@@ -30,12 +27,11 @@ pub struct Coding {
 impl Coding {
     /// Makes codes for the values `present`, where NaN is a missing value, and for `n_zeros` zeros.
     pub fn new(
-        feature: usize,
         present: impl ExactSizeIterator<Item = f32>,
         n_zeros: usize,
         splits: Splits,
         categorical: bool,
-    ) -> Result<Self> {
+    ) -> Self {
         let n_present = present.len();
         let mut values: Vec<f32> = present.filter(|v| !v.is_nan()).collect();
         let missing = values.len() < n_present;
@@ -44,23 +40,17 @@ impl Coding {
         let count = |sorted| <[f32]>::chunk_by(sorted, f32::eq).map(|same| (same[0], same.len()));
         let zero = (n_zeros > 0).then_some((0.0, n_zeros));
         let distinct: Vec<(f32, usize)> = count(below).chain(zero).chain(count(above)).collect();
-        if categorical && distinct.len() > MAX_CATEGORIES {
-            return Err(Error::data(format!(
-                "column {feature} has {} categories; a categorical feature may have at most \
-                 {MAX_CATEGORIES}",
-                distinct.len()
-            )));
-        }
-        let spans = if splits == Splits::Exact || distinct.len() <= MAX_BINS {
+        let is_exact = categorical || splits == Splits::Exact || distinct.len() <= MAX_BINS;
+        let spans = if is_exact {
             distinct.iter().map(|&(value, _)| (value, value)).collect()
         } else {
             bins(&distinct)
         };
-        Ok(Self {
+        Self {
             spans,
             categorical,
             missing,
-        })
+        }
     }
 
     /// Returns the code of a value that was among those for which the codes were made.
@@ -209,7 +199,13 @@ impl Columns {
             control.check()?;
             let categorical = categorical.contains(&(feature as u32));
             let entries = by_feature.get(feature);
-            Column::new(feature, entries, which.len(), params, categorical)
+            Ok(Column::new(
+                feature,
+                entries,
+                which.len(),
+                params,
+                categorical,
+            ))
         };
         let features = 0..rows.n_cols();
         let made: Vec<Result<Option<Column>>> = if threads {
@@ -272,12 +268,12 @@ impl Column {
         n_rows: usize,
         params: &Params,
         categorical: bool,
-    ) -> Result<Option<Self>> {
+    ) -> Option<Self> {
         let n_zeros = n_rows - entries.len();
         let values = entries.iter().map(|&(_, value)| value);
-        let coding = Coding::new(feature, values, n_zeros, params.splits, categorical)?;
+        let coding = Coding::new(values, n_zeros, params.splits, categorical);
         if coding.n_codes() < 2 {
-            return Ok(None);
+            return None;
         }
         let zero = if n_zeros > 0 { coding.code(0.0) } else { 0 };
         // Categorical columns are dense, because the search for a subset needs all rows.
@@ -294,11 +290,11 @@ impl Column {
         } else {
             Storage::Sparse { zero }
         };
-        Ok(Some(Self {
+        Some(Self {
             feature: feature as u32,
             coding,
             storage,
-        }))
+        })
     }
 
     /// Returns the code of rows without an entry if the column is sparse.

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::columns::{Column, Columns, Storage};
 use super::histogram::Histogram;
-use super::node::{BestSplit, Node, Split};
+use super::node::{BestSplit, Item, Node, Split};
 use super::run_scan::RunScan;
 use super::sampling::FeatureSampler;
 use super::sparse_splitter::SparseSplitter;
@@ -31,6 +31,14 @@ pub struct TrainingSet<'a> {
     pub control: &'a Control,
 }
 
+impl TrainingSet<'_> {
+    /// Returns the item of a row that is not among those of `node`.
+    fn item(&self, node: &Node, row: u32) -> Item {
+        let (label, weight) = (self.labels[row as usize], self.weights[row as usize]);
+        node.item(label, weight)
+    }
+}
+
 /// Offers the splits of `node` by a dense column to `best`. All strategies have the same best
 /// split, up to rounding of scores, so the cheapest one is chosen. For n rows of k classes:
 ///
@@ -47,6 +55,7 @@ fn offer_splits(
     column: &Column,
     histogram: &mut Histogram,
     scan: &mut RunScan,
+    others: &RunScan,
     best: &mut BestSplit,
 ) {
     let coding = &column.coding;
@@ -65,7 +74,8 @@ fn offer_splits(
         Storage::Sparse { .. } => return,
     }
     if coding.categorical {
-        scan.offer_subsets(node, best);
+        let has_many = matches!(column.storage, Storage::Large(_));
+        scan.offer_subsets(node, has_many.then_some(others), best);
     } else {
         scan.offer_cuts(node, coding, None, best);
     }
@@ -106,6 +116,8 @@ pub struct Grower {
     node: Node,
     histogram: Histogram,
     scan: RunScan,
+    /// Other rows of the node, sorted by a column of many categories.
+    others_scan: RunScan,
     sparse: SparseSplitter,
     /// Rows from which the tree is grown, node by node.
     sampled: Vec<u32>,
@@ -125,6 +137,7 @@ impl Grower {
             node: Node::new(n_classes, params.min_samples_leaf as usize),
             histogram: Histogram::default(),
             scan: RunScan::default(),
+            others_scan: RunScan::default(),
             sparse: SparseSplitter::default(),
             sampled: Vec::new(),
             others: Vec::new(),
@@ -153,7 +166,7 @@ impl Grower {
         self.add(training_set, all, 0, true);
         for n_leaves in 2..=self.max_leaves {
             let best = self.open.pop().map(|(_, Reverse(node))| node);
-            let Some((node, split)) = best.and_then(|node| Some((node, self.nodes[node].split?)))
+            let Some((node, split)) = best.and_then(|node| Some((node, self.nodes[node].split.clone()?)))
             else {
                 break;
             };
@@ -199,9 +212,9 @@ impl Grower {
         let can_gain = node.totals.len() > 1 && node.len() >= 2 * node.min_rows;
         let mut split = None;
         if may_split && can_gain {
-            split = self.best_split(training_set, number);
+            split = self.best_split(training_set, number, spans.others.clone());
         }
-        let gain = split.map(|split| split.gain.to_bits());
+        let gain = split.as_ref().map(|split| split.gain.to_bits());
         self.open.extend(gain.map(|gain| (gain, Reverse(number))));
         self.nodes.push(GrownNode {
             spans,
@@ -212,10 +225,16 @@ impl Grower {
         });
     }
 
-    /// Returns the best split of the node just read, which has the number `number`. Once the
-    /// training set's control says to stop, no more columns are searched.
-    fn best_split(&mut self, training_set: &TrainingSet<'_>, number: usize) -> Option<Split> {
+    /// Returns the best split of the node just read, which has the number `number` and the other
+    /// rows at `others`. Once the training set's control says to stop, no more columns are searched.
+    fn best_split(
+        &mut self,
+        training_set: &TrainingSet<'_>,
+        number: usize,
+        others: Range<usize>,
+    ) -> Option<Split> {
         let ((seed, round), columns) = (training_set.seed, training_set.columns);
+        let others = &self.others[others];
         let sampled = self.features.sample(seed, round, number as u64);
         let (node, scan) = (&self.node, &mut self.scan);
         let mut best = BestSplit::new(node);
@@ -226,7 +245,13 @@ impl Grower {
             }
             best.enter(at);
             let column = &columns.columns[at as usize];
-            offer_splits(node, column, &mut self.histogram, scan, &mut best);
+            let others_scan = &mut self.others_scan;
+            if let (true, Storage::Large(codes)) = (column.coding.categorical, &column.storage) {
+                let code = |at| codes[others[at] as usize];
+                let item = |at| training_set.item(node, others[at]);
+                others_scan.sort(others.len(), column.coding.n_codes(), code, item);
+            }
+            offer_splits(node, column, &mut self.histogram, scan, others_scan, &mut best);
         }
         if !columns.sparse.is_empty() {
             self.sparse.find(node, columns, sampled, scan, &mut best);

@@ -90,6 +90,16 @@ choices! {
     }
 }
 
+choices! {
+    /// The measure on the validation rows by which early stopping chooses the number of rounds.
+    pub enum EvalMetric {
+        /// Share of the weight of rows whose best class is wrong.
+        Error = "error",
+        /// Log loss at the temperature that suits the rows best.
+        LogLoss = "log_loss",
+    }
+}
+
 params! {
     /// All parameters. The Python classes document them for users and explain the defaults.
     pub struct Params check check_together {
@@ -118,11 +128,13 @@ params! {
         splits: Splits = Splits::Binned;
         /// Columns whose values are categories.
         categorical_features: Vec<u32> = Vec::new();
-        /// Holds rows out and stops when their error no longer falls.
+        /// Stops when `eval_metric` no longer falls on validation rows, held out or given.
         early_stopping: bool = false;
+        /// Measure of early stopping.
+        eval_metric: EvalMetric = EvalMetric::Error;
         /// Share of the rows held out for early stopping.
         validation_fraction: f64 = 0.1, Range::INNER_SHARE;
-        /// Number of rounds without a new lowest error after which training stops.
+        /// Number of rounds without a new lowest value after which training stops.
         patience: u32 = 50, Range::COUNT;
         /// Seed of all random samples.
         seed: u64 = 0;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::boost::{boost, split_rows, Examples, LabeledRows};
+use super::boost::{boost, split_rows, Evaluations, Examples, LabeledRows};
 use super::columns::Columns;
 use super::frozen::{block_rows, check_memory, FrozenTrees, LeafHit};
 use super::predict::{best_class, slope, Predictor};
@@ -58,6 +58,8 @@ pub struct Gamble {
     slope: f64,
     /// The trees in the form for prediction.
     frozen: FrozenTrees,
+    /// Measures of the last training, which files do not store.
+    evaluations: Evaluations,
 }
 
 persist!(Gamble {
@@ -109,7 +111,7 @@ impl Gamble {
             Some(batch) => Some((batch, &present[..])),
             None => holds_out.then_some((batch, held_out)),
         };
-        let trees = with_threads(options.n_threads, |threads| {
+        let (trees, evaluations) = with_threads(options.n_threads, |threads| {
             let examples = Examples {
                 columns: &Columns::new(&batch.rows, &which, params, threads, control)?,
                 learned,
@@ -122,6 +124,7 @@ impl Gamble {
         let slope = slope(params, &frozen, &learned, n_classes);
         self.slope = slope.unwrap_or(1.0);
         self.frozen = frozen;
+        self.evaluations = evaluations;
         self.trees = trees;
         self.n_features = n_features;
         Ok(())
@@ -304,6 +307,9 @@ impl Classifier for Gamble {
         let mut summary = Report::new();
         summary.scalar("n_trees", self.trees.len() as u32);
         summary.scalar("slope", self.slope);
+        let Evaluations { errors, log_losses } = &self.evaluations;
+        summary.column("error", errors.iter().copied());
+        summary.column("log_loss", log_losses.iter().copied());
         summary
     }
 
@@ -372,6 +378,7 @@ impl Learner for Gamble {
             trees: Vec::new(),
             slope: 1.0,
             frozen: FrozenTrees::default(),
+            evaluations: Evaluations::default(),
         })
     }
 

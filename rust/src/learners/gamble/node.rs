@@ -75,6 +75,14 @@ impl Node {
         self.square = self.totals.iter().map(|total| total * total).sum();
     }
 
+    /// Returns the item of another row. Classes absent from the node have the same number.
+    pub fn item(&self, label: u32, weight: f64) -> Item {
+        Item {
+            class: self.classes.get(label).unwrap_or(u32::MAX),
+            weight: (weight / self.unit) as f32,
+        }
+    }
+
     pub fn len(&self) -> usize {
         self.rows.len()
     }
@@ -130,28 +138,8 @@ pub struct Side {
     pub other_square: f64,
 }
 
-/// A set of codes below 256, one bit each.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Subset([u64; 4]);
-
-impl Subset {
-    pub fn contains(&self, code: u32) -> bool {
-        code < 256 && self.0[code as usize / 64] >> (code % 64) & 1 == 1
-    }
-
-    /// Adds `code`, which must be below 256.
-    pub fn insert(&mut self, code: u32) {
-        self.0[code as usize / 64] |= 1 << (code % 64);
-    }
-
-    /// Returns the codes that are in this set but not in `other`.
-    pub fn without(&self, other: &Self) -> Self {
-        Self(std::array::from_fn(|word| self.0[word] & !other.0[word]))
-    }
-}
-
 /// The rule that decides which codes go left.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Rule {
     /// Codes up to `last_left` go left.
     Threshold {
@@ -162,20 +150,20 @@ pub enum Rule {
         missing: Option<u32>,
         missing_left: bool,
     },
-    /// The codes of the set go left.
-    Subset(Subset),
+    /// These codes go left, in rising order.
+    Subset(Box<[u32]>),
 }
 
 impl Rule {
     pub fn goes_left(&self, code: u32) -> bool {
-        match *self {
-            Self::Threshold {
+        match self {
+            &Self::Threshold {
                 missing: Some(missing),
                 missing_left,
                 ..
             } if code == missing => missing_left,
-            Self::Threshold { last_left, .. } => code <= last_left,
-            Self::Subset(left) => left.contains(code),
+            &Self::Threshold { last_left, .. } => code <= last_left,
+            Self::Subset(left) => left.binary_search(&code).is_ok(),
         }
     }
 }
@@ -210,7 +198,7 @@ impl Cut {
 }
 
 /// A split of a node.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Split {
     pub column: u32,
     pub rule: Rule,
@@ -254,7 +242,7 @@ impl BestSplit {
     /// Starts the splits by `column`.
     pub fn enter(&mut self, column: u32) {
         self.column = column;
-        let wins_ties = self.split.is_some_and(|best| column < best.column);
+        let wins_ties = (self.split.as_ref()).is_some_and(|best| column < best.column);
         self.to_beat = if wins_ties {
             self.highest - self.tolerance
         } else {
@@ -267,9 +255,10 @@ impl BestSplit {
         score > self.to_beat
     }
 
-    /// Offers a split by the column entered last.
-    pub fn offer(&mut self, score: f64, rule: impl FnOnce() -> Rule) {
-        if self.is_beaten_by(score) {
+    /// Offers a split by the column entered last. Returns true if it is the best.
+    pub fn offer(&mut self, score: f64, rule: impl FnOnce() -> Rule) -> bool {
+        let wins = self.is_beaten_by(score);
+        if wins {
             self.highest = self.highest.max(score);
             self.to_beat = self.highest + self.tolerance;
             self.split = Some(Split {
@@ -278,5 +267,6 @@ impl BestSplit {
                 gain: (score - self.unsplit_score) * self.unit,
             });
         }
+        wins
     }
 }

@@ -10,12 +10,17 @@
 //! Theorem 4.5). With more classes no such order exists. The orders by the share of each of the
 //! heaviest classes are tried, and each category against all others. Missing values are a category
 //! like any other. Each order costs O(rows + categories log categories).
+//!
+//! If a column has hundreds of categories, many of them have one or two rows at a node. An order by
+//! the shares of these rows would sort the rows by their labels, and every such column would seem
+//! to be the best. So the order then comes from other rows, those at the node from which the tree is
+//! not grown, with shares drawn to that of the node as if by [`PRIOR_ROWS`] more rows.
 
 use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::columns::Coding;
-use super::node::{BestSplit, Cut, Item, Node, Rule, Side, Subset};
+use super::node::{BestSplit, Cut, Item, Node, Rule, Side};
 
 /// Sums over the rows of one side, in the form to which a row is added in O(1).
 #[derive(Debug, Clone, Copy, Default)]
@@ -81,6 +86,10 @@ fn clear(by_class: &mut [[f64; 2]], items: &[Item]) {
     }
 }
 
+fn tune(name: &str, default: f64) -> f64 {
+    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
+}
+
 /// Consecutive items of one code.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Run {
@@ -98,6 +107,9 @@ impl Run {
 /// Largest number of codes per row for sorting by counting. With more codes, comparing takes less
 /// time than visiting every code.
 const MAX_CODES_PER_ROW: usize = 4;
+
+/// Rows of a node's average that count for each category of a column with many of them.
+const PRIOR_ROWS: f64 = 10.0;
 
 /// Largest number of orders of the categories that are tried.
 const MAX_ORDERS: usize = 4;
@@ -277,38 +289,58 @@ impl RunScan {
         }
     }
 
+    /// Returns the items of a code.
+    fn items_of(&self, code: u32) -> &[Item] {
+        let run = self.runs.binary_search_by_key(&code, |run| run.code);
+        run.map_or(&[], |at| &self.items[self.runs[at].range()])
+    }
+
     /// Offers sets of categories of the sorted rows to `best`. The lighter side goes left, so that
-    /// a category that the node did not have goes with the heavier side.
-    pub fn offer_subsets(&mut self, node: &Node, best: &mut BestSplit) {
+    /// a category that the node did not have goes with the heavier side. If there are many
+    /// categories, `others` has sorted other rows, which give the orders.
+    pub fn offer_subsets(&mut self, node: &Node, others: Option<&Self>, best: &mut BestSplit) {
         let (items, runs) = (&self.items, &self.runs);
         let (by_class, sums_after) = (&mut self.by_class, &mut self.sums_after);
         sums_after.resize(items.len().max(sums_after.len()), SideSums::default());
-        let mut all = Subset::default();
-        runs.iter().for_each(|run| all.insert(run.code));
         let mut try_prefixes = |order: &[Run]| {
             let (mut sums, mut n_rows) = (SideSums::default(), 0);
-            let mut codes = Subset::default();
-            for run in order {
+            // Length of the best prefix, and whether it is the lighter side.
+            let mut chosen = None;
+            for (n, run) in (1..).zip(order) {
                 sums = add_items(&items[run.range()], by_class, sums, sums_after);
                 n_rows += run.range().len();
-                codes.insert(run.code);
-                best.offer(score(node, n_rows, sums), || {
-                    let is_lighter = 2.0 * sums.weight <= node.weight;
-                    Rule::Subset(if is_lighter {
-                        codes
-                    } else {
-                        all.without(&codes)
-                    })
-                });
+                if best.offer(score(node, n_rows, sums), || Rule::Subset(Box::default())) {
+                    chosen = Some((n, 2.0 * sums.weight <= node.weight));
+                }
+            }
+            if let (Some((n, is_lighter)), Some(split)) = (chosen, &mut best.split) {
+                let mut codes: Vec<u32> = order[..n].iter().map(|run| run.code).collect();
+                codes.sort_unstable();
+                if !is_lighter {
+                    let all = runs.iter().map(|run| run.code);
+                    codes = all.filter(|code| codes.binary_search(code).is_err()).collect();
+                }
+                split.rule = Rule::Subset(codes.into());
             }
             for run in order {
                 clear(by_class, &items[run.range()]);
             }
         };
         for class in heaviest_classes(node) {
+            let mut prior = 0.0;
+            if others.is_some() {
+                prior = tune("XM_STRENGTH", PRIOR_ROWS) * node.weight / node.len() as f64;
+            }
             let share = |run: &Run| {
-                let (mut own, mut all) = (0.0, 0.0);
-                for item in &items[run.range()] {
+                let (mut own, mut all) = (0.0, prior);
+                if prior > 0.0 {
+                    own = prior * node.totals[class as usize] / node.weight;
+                }
+                let items = match others {
+                    Some(others) if !others.items.is_empty() => others.items_of(run.code),
+                    _ => &items[run.range()],
+                };
+                for item in items {
                     let weight = f64::from(item.weight);
                     all += weight;
                     if item.class == class {
@@ -322,7 +354,9 @@ impl RunScan {
             order.sort_by_cached_key(|run| Reverse(share(run).to_bits()));
             try_prefixes(&order[..order.len().saturating_sub(1)]);
         }
-        runs.chunks(1).for_each(try_prefixes);
+        if others.is_none() {
+            runs.chunks(1).for_each(try_prefixes);
+        }
     }
 }
 

@@ -137,5 +137,5 @@ impl Table {
 fn coding(values: &[f32], splits: Splits, categorical: bool) -> Coding {
     let present: Vec<f32> = values.iter().copied().filter(|v| *v != 0.0).collect();
     let zeros = values.len() - present.len();
-    Coding::new(0, present.into_iter(), zeros, splits, categorical).unwrap()
+    Coding::new(present.into_iter(), zeros, splits, categorical)
 }

@@ -265,19 +265,19 @@ impl Tree {
             left,
             ..TreeNode::default()
         };
-        match split.rule {
-            Rule::Threshold {
+        match &split.rule {
+            &Rule::Threshold {
                 value,
                 missing_left,
                 ..
             } => (node.threshold, node.missing_left) = (value, missing_left),
-            Rule::Subset(subset) => {
-                let missing = column.coding.missing_code();
-                node.missing_left = missing.is_some_and(|code| subset.contains(code));
+            Rule::Subset(left) => {
+                let spans = &column.coding.spans;
+                // The last code, if it has no value, is that of missing values.
+                let values = left.iter().filter_map(|&code| spans.get(code as usize));
+                let values: Vec<f32> = values.map(|&(value, _)| value).collect();
+                node.missing_left = values.len() < left.len();
                 node.set = Some(self.sets.len() as u32);
-                let codes = (0..).zip(&column.coding.spans);
-                let codes = codes.filter(|(code, _)| subset.contains(*code));
-                let values = codes.map(|(_, &(value, _))| value).collect();
                 self.sets.push(CategorySet { values });
             }
         }

@@ -69,7 +69,7 @@ fn columns_of_every_storage_grow_the_same_trees() {
             let which = table.all_rows();
             let batch = table.batch();
             let examples = table.examples(columns, &batch, &which, which.len());
-            let trees = boost(&params(), Vec::new(), &examples, &Control::new(0)).unwrap();
+            let (trees, _) = boost(&params(), Vec::new(), &examples, &Control::new(0)).unwrap();
             trees
                 .into_iter()
                 .map(|tree| (tree.nodes, tree.leaves))

@@ -66,7 +66,7 @@ fn early_stopping_follows_the_error_of_held_out_rows() {
         let which = table.all_rows();
         let batch = table.batch();
         let examples = table.examples(&columns, &batch, &which, n_learned);
-        let all = boost(&params, Vec::new(), &examples, &Control::new(0)).unwrap();
+        let (all, _) = boost(&params, Vec::new(), &examples, &Control::new(0)).unwrap();
         let mut scores = vec![vec![0.0f32; table.n_classes]; n_rows - n_learned];
         let mut errors = Vec::new();
         for tree in &all {
@@ -96,7 +96,7 @@ fn early_stopping_follows_the_error_of_held_out_rows() {
                 ..params.clone()
             };
             let control = Control::new(0);
-            let kept = boost(&params, Vec::new(), &examples, &control).unwrap();
+            let (kept, _) = boost(&params, Vec::new(), &examples, &control).unwrap();
             let (n_run, n_kept) = stop(&errors[..n_estimators.min(errors.len())], patience);
             assert_eq!(control.progress().done, n_run as u64);
             let error = control.progress().loss.unwrap();

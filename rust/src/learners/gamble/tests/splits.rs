@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::super::grow::{Grower, TrainingSet};
 use super::super::histogram::Histogram;
-use super::super::node::{BestSplit, Rule, Split, Subset};
+use super::super::node::{BestSplit, Rule, Split};
 use super::super::run_scan::RunScan;
 use super::*;
 
@@ -324,7 +324,7 @@ fn the_first_column_wins_among_equal_splits() {
         for at in order {
             let (column, score) = offers[at];
             best.enter(column);
-            best.offer(score, || Rule::Subset(Subset::default()));
+            best.offer(score, || Rule::Subset(Box::default()));
         }
         assert_eq!(best.split.map(|split| split.column), Some(2));
     }
