@@ -23,7 +23,6 @@ from xmtree._sklearn import StrOptions, validate_params
 from xmtree._trees import TreeMixin
 from xmtree._typing import Classes, Columns, LabelsLike, MatrixLike, OneLabelMixin, Seed, Weights
 
-
 #: Keys of ``evals_result_``.
 _METRICS = ("error", "log_loss")
 

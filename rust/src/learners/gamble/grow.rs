@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::columns::{Column, Columns, Storage};
 use super::histogram::Histogram;
-use super::node::{BestSplit, Item, Node, Split};
+use super::node::{BestSplit, Node, Split};
 use super::run_scan::RunScan;
 use super::sampling::FeatureSampler;
 use super::sparse_splitter::SparseSplitter;
@@ -31,20 +31,12 @@ pub struct TrainingSet<'a> {
     pub control: &'a Control,
 }
 
-impl TrainingSet<'_> {
-    /// Returns the item of a row that is not among those of `node`.
-    fn item(&self, node: &Node, row: u32) -> Item {
-        let (label, weight) = (self.labels[row as usize], self.weights[row as usize]);
-        node.item(label, weight)
-    }
-}
-
 /// Offers the splits of `node` by a dense column to `best`. All strategies have the same best
 /// split, up to rounding of scores, so the cheapest one is chosen. For n rows of k classes:
 ///
 /// | column | strategy | cost |
 /// |---|---|---|
-/// | categorical | [`RunScan::offer_subsets`] | O(n + codes log codes) |
+/// | categorical | [`RunScan::offer_subsets`] | O(n + codes log codes), and O(other rows) if there are more than 256 codes |
 /// | at most 256 codes, codes x k small relative to n | [`Histogram`] | O(n + codes x k) |
 /// | others | [`RunScan::offer_cuts`] | O(n log n) or O(n + codes), whichever is less |
 ///
@@ -166,7 +158,8 @@ impl Grower {
         self.add(training_set, all, 0, true);
         for n_leaves in 2..=self.max_leaves {
             let best = self.open.pop().map(|(_, Reverse(node))| node);
-            let Some((node, split)) = best.and_then(|node| Some((node, self.nodes[node].split.clone()?)))
+            let Some((node, split)) =
+                best.and_then(|node| Some((node, self.nodes[node].split.clone()?)))
             else {
                 break;
             };
@@ -245,13 +238,16 @@ impl Grower {
             }
             best.enter(at);
             let column = &columns.columns[at as usize];
-            let others_scan = &mut self.others_scan;
+            let (histogram, others_scan) = (&mut self.histogram, &mut self.others_scan);
             if let (true, Storage::Large(codes)) = (column.coding.categorical, &column.storage) {
                 let code = |at| codes[others[at] as usize];
-                let item = |at| training_set.item(node, others[at]);
+                let item = |at| {
+                    let row: usize = others[at] as usize;
+                    node.item(training_set.labels[row], training_set.weights[row])
+                };
                 others_scan.sort(others.len(), column.coding.n_codes(), code, item);
             }
-            offer_splits(node, column, &mut self.histogram, scan, others_scan, &mut best);
+            offer_splits(node, column, histogram, scan, others_scan, &mut best);
         }
         if !columns.sparse.is_empty() {
             self.sparse.find(node, columns, sampled, scan, &mut best);

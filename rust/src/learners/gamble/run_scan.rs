@@ -86,10 +86,6 @@ fn clear(by_class: &mut [[f64; 2]], items: &[Item]) {
     }
 }
 
-fn tune(name: &str, default: f64) -> f64 {
-    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
-}
-
 /// Consecutive items of one code.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Run {
@@ -318,7 +314,9 @@ impl RunScan {
                 codes.sort_unstable();
                 if !is_lighter {
                     let all = runs.iter().map(|run| run.code);
-                    codes = all.filter(|code| codes.binary_search(code).is_err()).collect();
+                    codes = all
+                        .filter(|code| codes.binary_search(code).is_err())
+                        .collect();
                 }
                 split.rule = Rule::Subset(codes.into());
             }
@@ -327,15 +325,11 @@ impl RunScan {
             }
         };
         for class in heaviest_classes(node) {
-            let mut prior = 0.0;
-            if others.is_some() {
-                prior = tune("XM_STRENGTH", PRIOR_ROWS) * node.weight / node.len() as f64;
-            }
+            let prior = if others.is_some() { PRIOR_ROWS } else { 0.0 };
+            let prior_own = prior * node.totals[class as usize] / node.len() as f64;
+            let prior = prior * node.weight / node.len() as f64;
             let share = |run: &Run| {
-                let (mut own, mut all) = (0.0, prior);
-                if prior > 0.0 {
-                    own = prior * node.totals[class as usize] / node.weight;
-                }
+                let (mut own, mut all) = (prior_own, prior);
                 let items = match others {
                     Some(others) if !others.items.is_empty() => others.items_of(run.code),
                     _ => &items[run.range()],

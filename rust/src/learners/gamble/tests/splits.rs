@@ -1,6 +1,8 @@
 //! Tests that every strategy finds the best split.
 
 use proptest::prelude::*;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 
 use super::super::grow::{Grower, TrainingSet};
 use super::super::histogram::Histogram;
@@ -286,14 +288,52 @@ proptest! {
     }
 }
 
+/// Returns the gain of the first split by a column of 400 categories, three rows of each, if the
+/// tree is grown from the first `n_sampled` rows.
+fn gain_of_categories(labels: Vec<u32>, n_sampled: u32) -> f64 {
+    let table = Table {
+        values: (0..1200u16).map(|row| f32::from(row % 400)).collect(),
+        width: 1,
+        labels,
+        weights: vec![1.0; 1200],
+        n_classes: 2,
+    };
+    let params = Params {
+        max_leaves: 2,
+        categorical_features: vec![0],
+        ..paper()
+    };
+    let columns = table.columns(&params);
+    assert_eq!(columns.columns[0].coding.n_codes(), 400);
+    let training_set = TrainingSet {
+        columns: &columns,
+        labels: &table.labels,
+        weights: &table.weights(),
+        seed: (0, 0),
+        control: &Control::new(0),
+    };
+    let mut grower = Grower::new(&params, 1, 2);
+    let sampled: Vec<u32> = (0..n_sampled).collect();
+    grower.grow(&training_set, &sampled).unwrap();
+    grower.nodes[0]
+        .split
+        .as_ref()
+        .map_or(0.0, |split| split.gain)
+}
+
 #[test]
-fn too_many_categories_are_refused() {
-    let values: Vec<f32> = (0..300u16).map(f32::from).collect();
-    let error = Coding::new(3, values[1..].iter().copied(), 1, Splits::Binned, true).unwrap_err();
-    assert!(
-        error.to_string().contains("column 3 has 300 categories"),
-        "{error}"
-    );
+fn many_categories_are_ordered_by_other_rows() {
+    let by_category: Vec<u32> = (0..1200).map(|row| row % 400 % 2).collect();
+    let mut random = Pcg64Mcg::seed_from_u64(0);
+    let by_chance: Vec<u32> = (0..1200).map(|_| random.random_range(0..2)).collect();
+    // A split into pure halves gains half of the weight.
+    for n_sampled in [400, 800, 1200] {
+        let gain = gain_of_categories(by_category.clone(), n_sampled);
+        assert!((gain - f64::from(n_sampled) / 2.0).abs() < 1e-6, "{gain}");
+    }
+    // An order by the labels of the sampled rows would give pure halves here too.
+    let gain = gain_of_categories(by_chance, 400);
+    assert!(gain < 10.0, "{gain}");
 }
 
 #[test]
