@@ -257,7 +257,8 @@ class Boosting(OneLabelMixin, TreeMixin, DecisionMixin, Learner):
             X = self._with_known_names(X, learn=learn)
             has_categories = fitted = self._fitted_params()["categorical_features"]
             if learn:
-                self._category_columns = fitted
+                #: Columns that ``categorical_features="from_dtype"`` selected.
+                self._category_columns: list[int] = fitted
         # Double precision reveals categories that would be equal in single precision.
         rows = _validation.rows(self, X, reset=reset, double=bool(has_categories))
         if reset or learn:
@@ -314,6 +315,7 @@ class Boosting(OneLabelMixin, TreeMixin, DecisionMixin, Learner):
         given = self.categorical_features
         #: Category names by column, for the columns that held names in ``fit``.
         self._category_names: _categories.Names = {}
+        self._category_columns = []
         if isinstance(given, str):
             columns = self._category_columns = _categories.columns_by_dtype(X)
         elif given is not None and _categories.is_frame(X):

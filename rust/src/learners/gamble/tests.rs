@@ -10,7 +10,7 @@ mod wide;
 use super::boost::{Examples, LabeledRows};
 use super::columns::{Coding, Columns, Storage};
 use super::node::Node;
-use super::{Algorithm, Gamble, Params, Splits, Votes};
+use super::{Algorithm, EvalMetric, Gamble, Params, Splits, Votes};
 use crate::control::Control;
 use crate::data::{Batch, Labels, Rows, Targets, Values};
 use crate::file::Element;
@@ -32,6 +32,7 @@ fn paper() -> Params {
         splits: Splits::Exact,
         categorical_features: Vec::new(),
         early_stopping: false,
+        eval_metric: EvalMetric::Error,
         validation_fraction: 0.2,
         patience: 5,
         seed: 0,

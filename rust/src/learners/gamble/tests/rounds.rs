@@ -178,7 +178,7 @@ fn rows_far_below_all_others_keep_their_ratios() {
         grower.grow(&training_set, &[1, 2, 3]).unwrap();
         let mut node = Node::new(3, 1);
         node.read(&[1, 2, 3], &table.labels, &weights.plain);
-        let root = grower.nodes[0].split.unwrap();
+        let root = grower.nodes[0].split.clone().unwrap();
         (root, node.totals, node.weight * node.unit)
     };
     let (expected, totals, weight) = grown(1.0);

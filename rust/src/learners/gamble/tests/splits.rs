@@ -101,7 +101,7 @@ pub(super) fn best_split(table: &Table, columns: &Columns, min_rows: usize) -> O
     };
     let mut grower = Grower::new(&params, columns.columns.len(), table.n_classes);
     grower.grow(&training_set, &table.all_rows()).unwrap();
-    grower.nodes[0].split
+    grower.nodes[0].split.clone()
 }
 
 pub(super) fn goes_left(table: &Table, columns: &Columns, split: &Split) -> Vec<bool> {
