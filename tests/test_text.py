@@ -337,10 +337,10 @@ def test_leaving_out_a_word_makes_no_new_pairs():
     texts = ["red big car", "red car"] * 30
     model = TextClassifier(random_state=0).fit(texts, ["no", "yes"] * 30)
     rows = next(model._features.without_each_word("red big car")[1]).toarray()
-    names = model._features._counters[0].vocabulary_
-    assert rows[1, names["red car"]] == 0
-    assert rows[1, names["red"]] > 0
-    assert rows[1, names["big"]] == rows[1, names["red big"]] == 0
+    column = model._features._counter.vocabularies()[0].index
+    assert rows[1, column("red car")] == 0
+    assert rows[1, column("red")] > 0
+    assert rows[1, column("big")] == rows[1, column("red big")] == 0
 
 
 def test_a_stream_of_hashed_features():

@@ -165,6 +165,32 @@ class Scores:
     def add(self, y_true: Any, n_labels: int, y_pred: Any, bounded: bool = False) -> None: ...
     def measures(self) -> dict[str, NDArray[np.float64]]: ...
 
+@final
+class NgramCounter:
+    def __new__(
+        cls,
+        words: int,
+        characters: tuple[int, int] | None,
+        vocabularies: Sequence[Sequence[str]],
+        n_bits: int | None = None,
+    ) -> Self: ...
+    @staticmethod
+    def learn(
+        words: int, characters: tuple[int, int] | None, texts: Sequence[str], min_df: int
+    ) -> NgramCounter: ...
+    def count(
+        self, texts: Sequence[str], n_threads: int = 1
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]: ...
+    def vocabularies(self) -> list[list[str]]: ...
+    @property
+    def n_columns(self) -> int: ...
+
+def weigh_counts(
+    starts: NDArray[np.int64],
+    columns: NDArray[np.int32],
+    values: NDArray[np.float32],
+    idf: NDArray[np.float64] | None = None,
+) -> None: ...
 def fit_line(
     scores: NDArray[np.float32], is_there: NDArray[np.bool_], weights: NDArray[np.float64]
 ) -> tuple[float, float]: ...

@@ -87,7 +87,7 @@ class Predictor:
         TypeError, ValueError
             If ``X`` is of another type, or its values or number of columns are invalid.
         """
-        return self._estimator._predicted(_rows(X))
+        return self._estimator._predicted(self._rows(X))
 
     def predict_topk(
         self, X: NDArray[Any] | Sparse, k: int = 5, *, scores: Scores = "raw"
@@ -106,7 +106,7 @@ class Predictor:
         scores : float32 array of shape (n, k)
         """
         found: tuple[NDArray[Any], NDArray[np.float32]]
-        found = self._estimator._ranked_labels(_rows(X), k, scores)
+        found = self._estimator._ranked_labels(self._rows(X), k, scores)
         return found
 
     def predict_proba(self, X: NDArray[Any] | Sparse) -> NDArray[np.float32]:
@@ -120,10 +120,22 @@ class Predictor:
         -------
         float32 array of shape (n, n_classes)
         """
-        rows = _rows(X)
+        rows = self._rows(X)
         self._estimator._check_dense_size(rows)
         probabilities: NDArray[np.float32] = self._estimator._all_probabilities(rows)
         return probabilities
+
+    def _rows(self, X: Any) -> Any:
+        """Return ``X`` as rows that the core accepts; refuse other types."""
+        if type(X) is np.ndarray:
+            X = np.ascontiguousarray(X[np.newaxis] if X.ndim == 1 else X)
+        if _one_row.is_ready(X):
+            return X
+        given = f"{type(X).__name__} of {X.dtype}" if hasattr(X, "dtype") else type(X).__name__
+        raise TypeError(
+            "X must be a float32 or float64 array of one or two dimensions, or such a CSR matrix, "
+            f"got {given}"
+        )
 
     def __getstate__(self) -> tuple[type[Any], dict[str, Any]]:
         state = packed(vars(self._estimator), lambda model: model.to_bytes(slim=True))
@@ -133,16 +145,3 @@ class Predictor:
         cls, values = state
         self._estimator = object.__new__(cls)
         vars(self._estimator).update(unpacked(values, cls._short_name))
-
-
-def _rows(X: Any) -> Any:
-    """Return ``X`` as rows that the core accepts; refuse other types."""
-    if type(X) is np.ndarray:
-        X = np.ascontiguousarray(X[np.newaxis] if X.ndim == 1 else X)
-    if _one_row.is_ready(X):
-        return X
-    given = f"{type(X).__name__} of {X.dtype}" if hasattr(X, "dtype") else type(X).__name__
-    raise TypeError(
-        "X must be a float32 or float64 array of one or two dimensions, or such a CSR matrix, "
-        f"got {given}"
-    )

@@ -18,6 +18,7 @@ from xmtree._base import Learner
 from xmtree._delegation import DelegatedPredictions, learner_has
 from xmtree._labels import encode
 from xmtree._persistence import LEARNERS, Arrays, name_in_files
+from xmtree._predictor import Predictor
 from xmtree._sharing import learning
 from xmtree._sklearn import Interval, InvalidParameterError, validate_params
 from xmtree._text.explanation import Explanation, explain
@@ -39,6 +40,26 @@ def _restored(stored: dict[str, Any]) -> dict[str, Any]:
     return params
 
 
+class TextPredictor(Predictor):
+    """A :class:`Predictor` of texts."""
+
+    __slots__ = ("_features",)
+
+    def __init__(self, classifier: TextClassifier) -> None:
+        super().__init__(classifier._trained())
+        self._features = classifier._features
+
+    def _rows(self, X: TextsLike) -> Any:
+        return self._features.rows([X] if isinstance(X, str) else as_texts(X))
+
+    def __getstate__(self) -> Any:
+        return super().__getstate__(), self._features
+
+    def __setstate__(self, state: Any) -> None:
+        learner, self._features = state
+        super().__setstate__(learner)
+
+
 class _Trained:
     """Fitted state of a text classifier."""
 
@@ -50,7 +71,7 @@ class _Trained:
 class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
     """Classifier of texts, for one label per text or label sets.
 
-    scikit-learn's vectorizers turn texts into weighted counts of words and word pairs,
+    Texts become weighted counts of words and word pairs, as by scikit-learn's vectorizers,
     (1 + ln count) x idf in rows of length 1, on which a learner of this package is trained.
     A word is a run of letters, digits or underscores, in lower case.
 
@@ -219,11 +240,21 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
                         "with fit"
                     )
                 features = TextFeatures(settings)
-                features.start()
                 learner = new_learner(self, None)
             with self._keeping(learner, features):
                 learner.partial_fit(features.transform(listed), labels, classes, sample_weight)
         return self
+
+    def predictor(self) -> Predictor:
+        """Return a light object for serving, with the predictions of the current model.
+
+        Returns
+        -------
+        Predictor
+            Its methods take one text, or texts as :meth:`predict` does, and return what this
+            estimator returns now, bit for bit; see :meth:`OAAClassifier.predictor`.
+        """
+        return TextPredictor(self)
 
     def explain(self, text: str, k: int = 3) -> list[Explanation]:
         """Explain the best labels of a text by its words.
@@ -347,7 +378,7 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
         if self.idf is None and self.n_bits is None:
             settings = replace(settings, idf=weighs_by_idf(listed, learner))
         features = TextFeatures(settings)
-        rows = features.fit_transform(listed)
+        rows = features.fit_transform(listed, self.n_jobs)
         if self.verbose:
             print(
                 f"TextClassifier: {len(listed)} texts, {len(target.classes)} labels, "
@@ -384,7 +415,7 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
 
     def _rows(self, X: TextsLike) -> Any:
         check_is_fitted(self)
-        return self._features.transform(as_texts(X))
+        return self._features.rows(as_texts(X), self.n_jobs)
 
 
 LEARNERS[name_in_files(TextClassifier)] = TextClassifier

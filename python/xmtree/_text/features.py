@@ -1,11 +1,11 @@
 """Texts as rows of numbers: weighted counts of words, word pairs and character n-grams.
 
-scikit-learn's vectorizers count and weight. Their fitted state is a vocabulary and idf weights,
-which a model file stores as arrays.
+The core counts and weighs as scikit-learn's vectorizers do, with the same results. The fitted state
+is a vocabulary and idf weights, which files and pickles store as arrays.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from numbers import Integral
@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfTransformer
+from numpy.typing import NDArray
+from sklearn.feature_extraction.text import TfidfTransformer
 
+from xmtree import _core, _one_row
 from xmtree._persistence import Arrays, pack, unpack
 
 #: Longest character n-gram: every length adds about a feature per character.
@@ -94,42 +96,47 @@ def words_of(text: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Return only the words, so that other characters do not get into character n-grams."""
-    return " ".join(words_of(text))
+    """Return a text as the core reads it: ASCII, or its words, separated by spaces.
+
+    Python's own tables decide which characters make a word. Pickles of version 0.1 name this
+    function.
+    """
+    return text if text.isascii() else " ".join(words_of(text))
 
 
 class TextFeatures:
     """Extraction of features from texts, as CSR rows of length 1."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        ngrams: list[dict[str, Any]] = []
-        if settings.word_ngrams:
-            pattern = r"(?u)\b\w+\b"
-            ngrams.append({"ngram_range": (1, settings.word_ngrams), "token_pattern": pattern})
-        if settings.char_ngrams:
-            ngrams.append({"analyzer": "char_wb", "ngram_range": settings.char_ngrams})
-        self._counters = [
-            _counter(settings, preprocessor=_plain, dtype=np.float32, **kind) for kind in ngrams
-        ]
-        # The weight of a feature is (1 + ln count) x idf.
-        self._weights = TfidfTransformer(use_idf=settings.idf, sublinear_tf=True)
+    def __init__(
+        self,
+        settings: Settings,
+        vocabularies: Sequence[list[str]] = (),
+        idf: NDArray[np.float64] | None = None,
+    ) -> None:
+        self.settings, self._idf = settings, idf
+        self._counter = _core.NgramCounter(*self._kinds(), vocabularies, settings.n_bits)
 
-    def fit_transform(self, texts: list[str]) -> sp.csr_matrix:
+    def fit_transform(self, texts: list[str], n_jobs: int | None = None) -> sp.csr_matrix:
         """Fit vocabulary and idf weights, and return the rows of ``texts``."""
         if not any(_WORD.search(text) for text in texts):
             raise ValueError("texts contain no words")
-        counts = _joined([counter.fit_transform(texts) for counter in self._counters])
-        rows: sp.csr_matrix = self._weights.fit(counts).transform(counts, copy=False)
-        return rows
+        plain = [_plain(text) for text in texts]
+        if self.settings.n_bits is None:
+            self._counter = _core.NgramCounter.learn(*self._kinds(), plain, self.settings.min_df)
+        counts = self._counted(plain, n_jobs)
+        if self.settings.idf:
+            self._idf = TfidfTransformer().fit(_matrix(counts)).idf_.astype(np.float64)
+        return _matrix(self._weigh(counts))
 
-    def start(self) -> None:
-        """Prepare hashed features without idf weights, which need no training."""
-        self._weights.fit(self._counts([""]))
-
-    def transform(self, texts: list[str]) -> sp.csr_matrix:
+    def transform(self, texts: list[str], n_jobs: int | None = None) -> sp.csr_matrix:
         """Return the rows of ``texts``, without features unknown to ``fit_transform``."""
-        return self._weigh(self._counts(texts))
+        return _matrix(self._weigh(self._counted([_plain(text) for text in texts], n_jobs)))
+
+    def rows(self, texts: list[str], n_jobs: int | None = None) -> Any:
+        """Return :meth:`transform` in a form that learners predict; faster for one text."""
+        if len(texts) != 1:
+            return self.transform(texts, n_jobs)
+        return self._weigh(self._counted([_plain(texts[0])]))
 
     def without_each_word(self, text: str) -> tuple[list[str], Iterator[sp.csr_matrix]]:
         """Return the distinct words of a text with features, and rows of the text without each.
@@ -189,64 +196,70 @@ class TextFeatures:
 
     def to_arrays(self) -> Arrays:
         """Return the fitted state as flat arrays."""
-        arrays: Arrays = {}
-        if self.settings.n_bits is None:
-            for number, counter in enumerate(self._counters):
-                # Words are stored in the order of their columns.
-                names = sorted(counter.vocabulary_, key=counter.vocabulary_.__getitem__)
-                arrays |= pack(f"text.vocabulary_{number}", np.array(names, object))
-        if self.settings.idf:
-            arrays["text.idf"] = np.asarray(self._weights.idf_, np.float64)
-        return arrays
+        return _arrays(self._counter.vocabularies(), self._idf)
 
     @staticmethod
     def from_arrays(settings: Settings, arrays: Arrays) -> "TextFeatures":
         """Restore features from :meth:`to_arrays`."""
-        features = TextFeatures(settings)
-        if settings.n_bits is None:
-            for number, counter in enumerate(features._counters):
-                names = unpack(f"text.vocabulary_{number}", arrays, np.dtype(object)).tolist()
-                counter.vocabulary_ = {name: at for at, name in enumerate(names)}
-                if len(counter.vocabulary_) != len(names):
-                    raise ValueError("a vocabulary contains a word twice")
-        n_columns = features.n_columns()
-        if settings.idf and len(arrays["text.idf"]) != n_columns:
-            raise ValueError(f"{len(arrays['text.idf'])} idf weights for {n_columns} features")
-        features._weights.fit(sp.csr_matrix((1, n_columns), dtype=np.float64))
-        if settings.idf:
-            features._weights.idf_ = arrays["text.idf"]
+        n_kinds = bool(settings.word_ngrams) + bool(settings.char_ngrams)
+        vocabularies = [
+            unpack(f"text.vocabulary_{number}", arrays, np.dtype(object)).tolist()
+            for number in range(n_kinds if settings.n_bits is None else 0)
+        ]
+        idf = arrays["text.idf"].astype(np.float64) if settings.idf else None
+        features = TextFeatures(settings, vocabularies, idf)
+        if idf is not None and len(idf) != features.n_columns():
+            raise ValueError(f"{len(idf)} idf weights for {features.n_columns()} features")
         return features
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"settings": self.settings, "arrays": self.to_arrays()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        arrays = state.get("arrays")
+        if arrays is None:  # a pickle of version 0.1, of scikit-learn's vectorizers
+            known = [vars(counter).get("vocabulary_", {}) for counter in state["_counters"]]
+            idf = getattr(state["_weights"], "idf_", None)
+            arrays = _arrays([sorted(columns, key=columns.__getitem__) for columns in known], idf)
+        vars(self).update(vars(TextFeatures.from_arrays(state["settings"], arrays)))
 
     def words(self) -> list[str]:
         """Return the single words among the features, in order."""
-        return sorted(word for word in self._counters[0].vocabulary_ if " " not in word)
+        return [word for word in self._counter.vocabularies()[0] if " " not in word]
 
     def n_columns(self) -> int:
         """Return the width of the rows."""
-        if self.settings.n_bits is not None:
-            return len(self._counters) << self.settings.n_bits
-        return sum(len(counter.vocabulary_) for counter in self._counters)
+        return self._counter.n_columns
+
+    def _kinds(self) -> tuple[int, tuple[int, int] | None]:
+        return self.settings.word_ngrams, self.settings.char_ngrams
 
     def _counts(self, texts: list[str]) -> sp.csr_matrix:
-        if not texts:
-            return sp.csr_matrix(np.empty((0, self.n_columns()), np.float32))
-        return _joined([counter.transform(texts) for counter in self._counters])
+        return _matrix(self._counted([_plain(text) for text in texts]))
 
-    def _weigh(self, counts: sp.csr_matrix) -> sp.csr_matrix:
-        if counts.shape[0] == 0:  # scikit-learn refuses empty data
-            return counts
-        rows: sp.csr_matrix = self._weights.transform(counts, copy=False)
-        return rows
+    def _counted(self, plain: list[str], n_jobs: int | None = None) -> _one_row.Csr:
+        n_threads = _one_row.n_threads(n_jobs, len(plain))
+        shape = (len(plain), self._counter.n_columns)
+        return _one_row.Csr(*self._counter.count(plain, n_threads), shape)
 
-
-def _counter(settings: Settings, **options: Any) -> Any:
-    if settings.n_bits is None:
-        return CountVectorizer(min_df=settings.min_df, **options)
-    # Alternating signs could make counts negative, which have no logarithm.
-    return HashingVectorizer(
-        n_features=1 << settings.n_bits, norm=None, alternate_sign=False, **options
-    )
+    def _weigh(self, counts: Any) -> Any:
+        """Turn the counts of CSR rows into weights, in place."""
+        # The logarithm is numpy's, whose last bits may differ from those of others.
+        np.log(counts.data, out=counts.data)
+        starts = counts.indptr.astype(np.int64, copy=False)
+        _core.weigh_counts(starts, counts.indices, counts.data, self._idf)
+        return counts
 
 
-def _joined(parts: list[Any]) -> sp.csr_matrix:
-    return sp.csr_matrix(parts[0] if len(parts) == 1 else sp.hstack(parts, format="csr"))
+def _matrix(rows: _one_row.Csr) -> sp.csr_matrix:
+    return sp.csr_matrix((rows.data, rows.indices, rows.indptr), rows.shape)
+
+
+def _arrays(vocabularies: list[list[str]], idf: NDArray[np.floating] | None) -> Arrays:
+    """Return vocabularies in the order of columns and idf weights as arrays for files."""
+    arrays: Arrays = {}
+    for number, names in enumerate(vocabularies):
+        arrays |= pack(f"text.vocabulary_{number}", np.array(names, object))
+    if idf is not None:
+        arrays["text.idf"] = np.asarray(idf, np.float64)
+    return arrays

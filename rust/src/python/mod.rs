@@ -13,6 +13,7 @@ mod classifier;
 mod cluster;
 mod metrics;
 mod model_io;
+mod ngrams;
 mod run;
 mod text;
 
@@ -74,6 +75,8 @@ mod core {
     };
     #[pymodule_export]
     use super::model_io::{save_estimator, EstimatorFile};
+    #[pymodule_export]
+    use super::ngrams::{weigh_counts, NgramCounter};
     #[pymodule_export]
     use super::text::{
         iter_lines, iter_svmlight, iter_xmc, load_svmlight, load_xmc, save_xmc, scan_svmlight,

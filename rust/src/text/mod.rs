@@ -1,5 +1,5 @@
 //! Text files of sparse examples, plain or compressed: svmlight and the format of the Extreme
-//! Classification Repository (XMC).
+//! Classification Repository (XMC). Also [counts of words](ngrams) in texts.
 //!
 //! ```text
 //! file or stdin -> [thread: decompress, cut at line ends] -> blocks
@@ -13,6 +13,7 @@
 //! are compared, never allocated, and any bytes give a table or an error that names the line.
 
 mod cursor;
+pub mod ngrams;
 mod reader;
 mod source;
 mod svmlight;
