@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 (characters that look like others)
 """Features of texts equal those of scikit-learn's vectorizers, and predictors of texts."""
 
 import copy
@@ -108,9 +109,7 @@ def compare(settings, learned, new=()):
     features, expected = TextFeatures(settings), Vectorizers(settings).fit(learned)
     assert_same_rows(features.fit_transform(learned), expected.transform(learned))
     if settings.n_bits is None:
-        for names, counter in zip(
-            features._counter.vocabularies(), expected.counters, strict=True
-        ):
+        for names, counter in zip(features._counter.vocabularies(), expected.counters, strict=True):
             assert names == counter.get_feature_names_out().tolist()
     if new:
         assert_same_rows(features.transform(new), expected.transform(new))
@@ -124,10 +123,10 @@ def test_features_equal_those_of_scikit_learn(settings):
 
 def test_every_character_is_treated_as_by_scikit_learn():
     texts = [
-        "".join(f"a{chr(code)}B " for code in range(start, start + 4096))
+        " ".join(f"{chr(code)}a" for code in range(start, start + 4096))
         for start in range(0, sys.maxunicode, 4096)
     ]
-    compare(Settings(1, None, 1, False, None), texts)
+    compare(Settings(1, None, 1, False, 18), texts)
 
 
 @pytest.mark.parametrize(
@@ -141,10 +140,10 @@ def test_features_of_real_texts_equal_those_of_scikit_learn(name):
         words = file.read().split("\n")
     texts = []
     with lzma.open(folder / "train.txt.xz", "rt", encoding="utf-8") as file:
-        for line, _ in zip(file, range(200), strict=False):
+        for line, _ in zip(file, range(100), strict=False):
             columns = [cell.split(":")[0] for cell in line.split()[1:] if ":" in cell]
             texts.append(" ".join(words[int(column)] for column in columns))
-    compare(Settings(2, (3, 4), 1, True, None), texts[1:150], texts[1:])
+    compare(Settings(2, (3, 4), 1, True, None), texts[1:80], texts[1:])
 
 
 def test_more_repetitions_than_single_precision_has_logarithms_for():
@@ -152,8 +151,8 @@ def test_more_repetitions_than_single_precision_has_logarithms_for():
 
 
 def topics(learner="auto", **options):
-    texts = [f"{a} {b} words" for a in "mast sail anchor".split() for b in "deck crew".split()]
-    texts += [f"{a} {b} words" for a in "apple pear plum".split() for b in "juice peel".split()]
+    texts = [f"{a} {b} words" for a in ("mast", "sail", "anchor") for b in ("deck", "crew")]
+    texts += [f"{a} {b} words" for a in ("apple", "pear", "plum") for b in ("juice", "peel")]
     labels = np.repeat(["ships", "fruit"], 6)
     return texts, TextClassifier(learner, random_state=0, **options).fit(texts, labels)
 

@@ -8,8 +8,10 @@
 //! they are words in lower case, separated by spaces. The caller brings other texts into the second
 //! form, because Python's own tables decide which characters are letters and how they are lowered.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::ops::Range;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::control::Control;
 use crate::error::{Error, Result};
@@ -87,13 +89,118 @@ impl Words {
     }
 }
 
+/// Different n-grams, numbered in the order in which they were added.
+///
+/// Their bytes lie one after another, so that a large vocabulary fits the caches better than with
+/// an allocation each. Hashes are seeded at random, which texts made to collide cannot foresee.
+#[derive(Debug)]
+struct Vocabulary {
+    numbers: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    bytes: Vec<u8>,
+    /// Where each n-gram starts in `bytes`, and the end of the last.
+    starts: Vec<usize>,
+}
+
+impl Default for Vocabulary {
+    fn default() -> Self {
+        Self {
+            numbers: HashTable::new(),
+            hasher: DefaultHashBuilder::default(),
+            bytes: Vec::new(),
+            starts: vec![0],
+        }
+    }
+}
+
+impl Vocabulary {
+    fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    fn ngram(&self, number: u32) -> &[u8] {
+        ngram(&self.bytes, &self.starts, number)
+    }
+
+    fn ngrams(&self) -> Vec<&[u8]> {
+        let numbers = 0..self.len() as u32;
+        numbers.map(|number| self.ngram(number)).collect()
+    }
+
+    fn find(&self, wanted: &[u8]) -> Option<u32> {
+        let hash = self.hasher.hash_one(wanted);
+        let is_wanted = |&number: &u32| self.ngram(number) == wanted;
+        self.numbers.find(hash, is_wanted).copied()
+    }
+
+    /// Returns the number of an n-gram, which is added if it is new.
+    fn add(&mut self, new: &[u8]) -> u32 {
+        let hash = |bytes: &[u8]| self.hasher.hash_one(bytes);
+        let (bytes, starts) = (&self.bytes, &self.starts);
+        let is_new = |&number: &u32| ngram(bytes, starts, number) == new;
+        let rehash = |&number: &u32| hash(ngram(bytes, starts, number));
+        let number = self.numbers.len() as u32;
+        let entry = self.numbers.entry(hash(new), is_new, rehash);
+        let found = *entry.or_insert(number).get();
+        if found == number {
+            self.bytes.extend_from_slice(new);
+            self.starts.push(self.bytes.len());
+        }
+        found
+    }
+
+    /// Returns the n-grams that occur in at least `min_df` of the texts, in the order of their
+    /// bytes.
+    fn learned(kind: Kind, texts: &[&str], min_df: usize, control: &Control) -> Result<Self> {
+        let (mut words, mut found) = (Words::default(), Vec::new());
+        let (mut all, mut n_texts) = (Self::default(), Vec::new());
+        for block in texts.chunks(BLOCK) {
+            control.check()?;
+            for text in block {
+                words.read(text);
+                found.clear();
+                words.for_each(kind, |ngram| found.push(all.add(ngram)));
+                n_texts.resize(all.len(), 0_usize);
+                found.sort_unstable();
+                found.dedup();
+                found.iter().for_each(|&ngram| n_texts[ngram as usize] += 1);
+            }
+        }
+        let mut kept = Vec::new();
+        for (number, &n) in n_texts.iter().enumerate() {
+            if n >= min_df {
+                let ngram = all.ngram(number as u32);
+                // Most comparisons end at the first bytes, without a cache miss.
+                let mut first = [0; 8];
+                first[..ngram.len().min(8)].copy_from_slice(&ngram[..ngram.len().min(8)]);
+                kept.push((u64::from_be_bytes(first), ngram));
+            }
+        }
+        if kept.is_empty() {
+            let most = n_texts.into_iter().max().unwrap_or(0);
+            let allowed = format!("at most {most}, as otherwise no terms remain");
+            return Err(Error::parameter("min_df", min_df, allowed));
+        }
+        kept.sort_unstable();
+        let mut vocabulary = Self::default();
+        for (_, ngram) in kept {
+            vocabulary.add(ngram);
+        }
+        Ok(vocabulary)
+    }
+}
+
+fn ngram<'a>(bytes: &'a [u8], starts: &[usize], number: u32) -> &'a [u8] {
+    &bytes[starts[number as usize]..starts[number as usize + 1]]
+}
+
 /// How n-grams are numbered.
 #[derive(Debug)]
 enum Columns {
     /// By a hash of this many bits.
     Hashed(u32),
-    /// By their rank among the n-grams of training, in the order of their bytes; others have none.
-    Known(HashMap<Box<[u8]>, u32>),
+    /// By their places in a vocabulary; others have none.
+    Known(Vocabulary),
 }
 
 impl Columns {
@@ -104,14 +211,14 @@ impl Columns {
             Self::Hashed(n_bits) => {
                 Some((murmur3(ngram) as i32).unsigned_abs() & ((1 << n_bits) - 1))
             }
-            Self::Known(columns) => columns.get(ngram).copied(),
+            Self::Known(vocabulary) => vocabulary.find(ngram),
         }
     }
 
     fn len(&self) -> usize {
         match self {
             Self::Hashed(n_bits) => 1 << n_bits,
-            Self::Known(columns) => columns.len(),
+            Self::Known(vocabulary) => vocabulary.len(),
         }
     }
 }
@@ -177,13 +284,13 @@ impl NgramCounter {
         T: IntoIterator<Item: IntoIterator<Item = &'a [u8]>>,
     {
         let known = kinds.iter().zip(vocabularies).map(|(&kind, ngrams)| {
-            let mut columns = HashMap::new();
+            let mut vocabulary = Vocabulary::default();
             for (column, ngram) in ngrams.into_iter().enumerate() {
-                if columns.insert(ngram.into(), column as u32).is_some() {
+                if vocabulary.add(ngram) as usize != column {
                     return Err(Error::data("a vocabulary contains a word twice"));
                 }
             }
-            Ok((kind, Columns::Known(columns)))
+            Ok((kind, Columns::Known(vocabulary)))
         });
         Self::new(known.collect::<Result<_>>()?)
     }
@@ -196,8 +303,8 @@ impl NgramCounter {
         control: &Control,
     ) -> Result<Self> {
         let learned = kinds.iter().map(|&kind| {
-            let columns = vocabulary(kind, texts, min_df, control)?;
-            Ok((kind, Columns::Known(columns)))
+            let vocabulary = Vocabulary::learned(kind, texts, min_df, control)?;
+            Ok((kind, Columns::Known(vocabulary)))
         });
         Self::new(learned.collect::<Result<_>>()?)
     }
@@ -223,17 +330,9 @@ impl NgramCounter {
     pub fn vocabularies(&self) -> Vec<Vec<&[u8]>> {
         let known = self.0.iter().filter_map(|(_, columns)| match columns {
             Columns::Hashed(_) => None,
-            Columns::Known(columns) => Some(columns),
+            Columns::Known(vocabulary) => Some(vocabulary),
         });
-        known
-            .map(|columns| {
-                let mut ngrams: Vec<&[u8]> = vec![&[]; columns.len()];
-                for (ngram, &column) in columns {
-                    ngrams[column as usize] = ngram;
-                }
-                ngrams
-            })
-            .collect()
+        known.map(Vocabulary::ngrams).collect()
     }
 
     /// Counts the n-grams of each text. The result does not depend on the number of threads.
@@ -265,51 +364,6 @@ impl NgramCounter {
         blocks.for_each(|block| counts.append(&block));
         Ok(counts)
     }
-}
-
-/// Returns the n-grams in at least `min_df` texts, numbered in the order of their bytes.
-fn vocabulary(
-    kind: Kind,
-    texts: &[&str],
-    min_df: usize,
-    control: &Control,
-) -> Result<HashMap<Box<[u8]>, u32>> {
-    let mut columns: HashMap<Box<[u8]>, u32> = HashMap::new();
-    let (mut words, mut found) = (Words::default(), Vec::new());
-    let mut n_texts: Vec<usize> = Vec::new();
-    for (at, text) in texts.iter().enumerate() {
-        if at % BLOCK == 0 {
-            control.check()?;
-        }
-        words.read(text);
-        found.clear();
-        words.for_each(kind, |ngram| {
-            found.push(columns.get(ngram).copied().unwrap_or_else(|| {
-                let number = columns.len() as u32;
-                columns.insert(ngram.into(), number);
-                number
-            }));
-        });
-        n_texts.resize(columns.len(), 0);
-        found.sort_unstable();
-        found.dedup();
-        found.iter().for_each(|&ngram| n_texts[ngram as usize] += 1);
-    }
-    columns.retain(|_, number| n_texts[*number as usize] >= min_df);
-    if columns.is_empty() {
-        let most = n_texts.into_iter().max().unwrap_or(0);
-        let allowed = format!("at most {most}, as otherwise no terms remain");
-        return Err(Error::parameter("min_df", min_df, allowed));
-    }
-    let mut sorted: Vec<(&[u8], &mut u32)> = columns
-        .iter_mut()
-        .map(|(ngram, column)| (&**ngram, column))
-        .collect();
-    sorted.sort_unstable_by_key(|(ngram, _)| *ngram);
-    for (rank, (_, column)) in sorted.into_iter().enumerate() {
-        *column = rank as u32;
-    }
-    Ok(columns)
 }
 
 /// Turns logarithms of counts into weights, (1 + ln count) x idf, in rows of length 1.
