@@ -24,9 +24,8 @@ class Csr(NamedTuple):
     indices: NDArray[np.int32]
     data: NDArray[np.float32]
     shape: tuple[int, int]
-    # Not fields:
-    dtype = np.dtype(np.float32)
-    ndim = 2
+    dtype: np.dtype[np.float32] = np.dtype(np.float32)
+    ndim: int = 2
 
 
 _CSR = (sp.csr_matrix, sp.csr_array, Csr)

@@ -5,7 +5,7 @@ is a vocabulary and idf weights, which files and pickles store as arrays.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import repeat
 from numbers import Integral
@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from xmtree import _core, _one_row
@@ -107,36 +106,31 @@ def _plain(text: str) -> str:
 class TextFeatures:
     """Extraction of features from texts, as CSR rows of length 1."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        vocabularies: Sequence[list[str]] = (),
-        idf: NDArray[np.float64] | None = None,
-    ) -> None:
+    def __init__(self, settings: Settings, vocabularies: Any = (), idf: Any = None) -> None:
         self.settings, self._idf = settings, idf
-        self._counter = _core.NgramCounter(*self._kinds(), vocabularies, settings.n_bits)
+        self._kinds = settings.word_ngrams, settings.char_ngrams
+        self._counter = _core.NgramCounter(*self._kinds, vocabularies, settings.n_bits)
 
     def fit_transform(self, texts: list[str], n_jobs: int | None = None) -> sp.csr_matrix:
         """Fit vocabulary and idf weights, and return the rows of ``texts``."""
         if not any(_WORD.search(text) for text in texts):
             raise ValueError("texts contain no words")
-        plain = [_plain(text) for text in texts]
         if self.settings.n_bits is None:
-            self._counter = _core.NgramCounter.learn(*self._kinds(), plain, self.settings.min_df)
-        counts = self._counted(plain, n_jobs)
+            plain, min_df = list(map(_plain, texts)), self.settings.min_df
+            self._counter = _core.NgramCounter.learn(*self._kinds, plain, min_df)
+        counts = self._counted(texts, n_jobs)
         if self.settings.idf:
             self._idf = TfidfTransformer().fit(_matrix(counts)).idf_.astype(np.float64)
         return _matrix(self._weigh(counts))
 
     def transform(self, texts: list[str], n_jobs: int | None = None) -> sp.csr_matrix:
         """Return the rows of ``texts``, without features unknown to ``fit_transform``."""
-        return _matrix(self._weigh(self._counted([_plain(text) for text in texts], n_jobs)))
+        return _matrix(self._weigh(self._counted(texts, n_jobs)))
 
     def rows(self, texts: list[str], n_jobs: int | None = None) -> Any:
         """Return :meth:`transform` in a form that learners predict; faster for one text."""
-        if len(texts) != 1:
-            return self.transform(texts, n_jobs)
-        return self._weigh(self._counted([_plain(texts[0])]))
+        rows = self._weigh(self._counted(texts, n_jobs))
+        return rows if len(texts) == 1 else _matrix(rows)
 
     def without_each_word(self, text: str) -> tuple[list[str], Iterator[sp.csr_matrix]]:
         """Return the distinct words of a text with features, and rows of the text without each.
@@ -231,16 +225,13 @@ class TextFeatures:
         """Return the width of the rows."""
         return self._counter.n_columns
 
-    def _kinds(self) -> tuple[int, tuple[int, int] | None]:
-        return self.settings.word_ngrams, self.settings.char_ngrams
-
     def _counts(self, texts: list[str]) -> sp.csr_matrix:
-        return _matrix(self._counted([_plain(text) for text in texts]))
+        return _matrix(self._counted(texts))
 
-    def _counted(self, plain: list[str], n_jobs: int | None = None) -> _one_row.Csr:
-        n_threads = _one_row.n_threads(n_jobs, len(plain))
-        shape = (len(plain), self._counter.n_columns)
-        return _one_row.Csr(*self._counter.count(plain, n_threads), shape)
+    def _counted(self, texts: list[str], n_jobs: int | None = None) -> _one_row.Csr:
+        n_threads = _one_row.n_threads(n_jobs, len(texts))
+        found = self._counter.count(list(map(_plain, texts)), n_threads)
+        return _one_row.Csr(*found, (len(texts), self.n_columns()))
 
     def _weigh(self, counts: Any) -> Any:
         """Turn the counts of CSR rows into weights, in place."""
@@ -255,7 +246,7 @@ def _matrix(rows: _one_row.Csr) -> sp.csr_matrix:
     return sp.csr_matrix((rows.data, rows.indices, rows.indptr), rows.shape)
 
 
-def _arrays(vocabularies: list[list[str]], idf: NDArray[np.floating] | None) -> Arrays:
+def _arrays(vocabularies: list[list[str]], idf: Any) -> Arrays:
     """Return vocabularies in the order of columns and idf weights as arrays for files."""
     arrays: Arrays = {}
     for number, names in enumerate(vocabularies):

@@ -92,7 +92,7 @@ impl Words {
 /// Different n-grams, numbered in the order in which they were added.
 ///
 /// Their bytes lie one after another, so that a large vocabulary fits the caches better than with
-/// an allocation each. Hashes are seeded at random, which texts made to collide cannot foresee.
+/// an allocation each. Hashes are seeded at random, so that no text can be made to collide.
 #[derive(Debug)]
 struct Vocabulary {
     numbers: HashTable<u32>,
@@ -194,7 +194,7 @@ fn ngram<'a>(bytes: &'a [u8], starts: &[usize], number: u32) -> &'a [u8] {
     &bytes[starts[number as usize]..starts[number as usize + 1]]
 }
 
-/// How n-grams are numbered.
+/// The numbers of n-grams.
 #[derive(Debug)]
 enum Columns {
     /// By a hash of this many bits.
