@@ -426,7 +426,7 @@ mod tests {
         words.read(text);
         let mut found = Vec::new();
         words.for_each(kind, |ngram| {
-            found.push(String::from_utf8_lossy(ngram).into_owned())
+            found.push(String::from_utf8_lossy(ngram).into_owned());
         });
         found
     }
