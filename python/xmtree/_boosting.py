@@ -15,6 +15,7 @@ from sklearn.utils import check_consistent_length
 
 from xmtree import _categories, _class_weight, _core, _validation
 from xmtree._base import Learner
+from xmtree._explanation import ExplainMixin
 from xmtree._labels import Target, encode_single
 from xmtree._labels.forms import positions
 from xmtree._prediction import DecisionMixin
@@ -28,7 +29,7 @@ _METRICS = ("error", "log_loss")
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class Boosting(OneLabelMixin, TreeMixin, DecisionMixin, Learner):
+class Boosting(OneLabelMixin, TreeMixin, ExplainMixin, DecisionMixin, Learner):
     """Base of GAMBLE and SAMME, which differ in how a tree votes."""
 
     _python_constraints: ClassVar[dict[str, Any]] = {

@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from xmtree import _class_weight, _core, _validation
 from xmtree._base import Learner
 from xmtree._calibration import LEAST_ROWS, Calibration, Scale, without_unseen_columns
+from xmtree._explanation import LinearMixin
 from xmtree._labels import Target, encode
 from xmtree._labels.forms import entry_rows
 from xmtree._online import row_weights
@@ -34,7 +35,7 @@ _MOST_HELD_OUT = 20_000
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class LdSMClassifier(ThresholdMixin, TreeMixin, Learner):
+class LdSMClassifier(ThresholdMixin, LinearMixin, TreeMixin, Learner):
     """LdSM: an ensemble of M-ary trees for label sets, with linear scorers.
 
     Each node of a tree has a linear regressor per child. It sends an example to every child whose
@@ -160,6 +161,11 @@ class LdSMClassifier(ThresholdMixin, TreeMixin, Learner):
     Attributes
     ----------
     classes_, n_features_in_, feature_names_in_, threshold_ : as for :class:`OAAClassifier`
+    coef_ : CSR matrix of shape (n_classes, ``n_features_in_``)
+        Weights of the scorers, for rows that are scaled and then divided by their length; none with
+        ``n_bits`` or without scorers. A scorer's margin is the product and its ``intercept_``.
+    intercept_ : float64 array of shape (n_classes,)
+        -inf for labels without examples.
     trees_ : list of Bunch
         Read-only arrays of each tree, one entry per node, parents before children:
 

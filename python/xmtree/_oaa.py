@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from xmtree import _core, _validation
 from xmtree._calibration import Calibration, fit_label_sets
+from xmtree._explanation import LinearMixin
 from xmtree._labels import Target
 from xmtree._online import OnlineLearner
 from xmtree._prediction import DecisionMixin, in_parts
@@ -23,7 +24,7 @@ from xmtree._typing import Seed, SupportsArray
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class OAAClassifier(ThresholdMixin, DecisionMixin, OnlineLearner):
+class OAAClassifier(ThresholdMixin, LinearMixin, DecisionMixin, OnlineLearner):
     """One-against-all: one linear regressor per class, the baseline of the trees.
 
     Each class has a regressor that is trained towards +1 on examples of the class and towards -1
@@ -133,6 +134,12 @@ default="squared_hinge"
     n_features_in_ : int
     feature_names_in_ : array of shape (``n_features_in_``,)
         Column names, if X was a data frame.
+    coef_ : CSR matrix of shape (n_classes, ``n_features_in_``)
+        Weights of the scorers; none with ``n_bits``. With the scaling "none" or "standard",
+        ``X @ coef_.T + intercept_`` is the ``decision_function``. With "row" and "log" this holds
+        for scaled rows.
+    intercept_ : float64 array of shape (n_classes,)
+        -inf for classes without examples.
     progressive_loss_ : float
         Share of the examples predicted wrongly just before they were learned, by
         importance weight, in the first pass; for label sets 1 - P@1. These predictions use

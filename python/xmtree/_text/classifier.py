@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, asdict, dataclass, replace
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -16,12 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 from xmtree import _class_weight, _persistence
 from xmtree._base import Learner
 from xmtree._delegation import DelegatedPredictions, learner_has
+from xmtree._explanation import Explanation, check_explains, explain_best
 from xmtree._labels import encode
 from xmtree._persistence import LEARNERS, Arrays, name_in_files
 from xmtree._predictor import Predictor
 from xmtree._sharing import learning
 from xmtree._sklearn import Interval, InvalidParameterError, validate_params
-from xmtree._text.explanation import Explanation, explain
 from xmtree._text.features import TextFeatures, as_texts, settings_of
 from xmtree._text.rules import check_partial_fit, new_learner, weighs_by_idf
 from xmtree._typing import Classes, LabelsLike, Seed, TextsLike, Weights
@@ -257,12 +258,11 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
         return TextPredictor(self)
 
     def explain(self, text: str, k: int = 3) -> list[Explanation]:
-        """Explain the best labels of a text by its words.
+        """Explain the scores of the best labels of a text by its words.
 
-        The contribution of a word is the fall of the label's score if the word and its word pairs
-        are left out, which takes one prediction per word. Words that do not change the score are
-        not listed. In a text of more than 1,000 different words, only the 1,000 whose features have
-        the largest weights are considered.
+        The contribution of a word is that of its features; a word pair counts half for each of its
+        words. For learners with ``contributions``: :class:`OAAClassifier`,
+        :class:`LdSMClassifier`, :class:`GambleClassifier` and :class:`SAMMEClassifier`.
 
         Parameters
         ----------
@@ -273,12 +273,16 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
         Returns
         -------
         list of Explanation
-            One per label, best first.
+            One for each label, best first: ``label``, ``score``, ``base`` (with features that the
+            text lacks, which contribute in boosting only), and ``contributions`` as pairs of a word
+            and its contribution, those of the largest size first.
         """
         learner = self._trained()
+        check_explains(learner)
         if not isinstance(text, str):
             raise TypeError(f"text must be one string, got {type(text).__name__}")
-        return explain(learner, self._features, text, k)
+        learner, row = learner._now(self._features.transform([text]))
+        return explain_best(learner, row, k, partial(self._features.by_word, text))
 
     def save(self, path: str | Path, *, compact: bool = False) -> None:
         """Write the estimator to one file, for :func:`xmtree.load`.

@@ -5,7 +5,6 @@ is a vocabulary and idf weights, which files and pickles store as arrays.
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import repeat
 from numbers import Integral
@@ -16,15 +15,11 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from xmtree import _core, _one_row
+from xmtree._explanation import Pairs, sorted_pairs
 from xmtree._persistence import Arrays, pack, unpack
 
 #: Longest character n-gram: every length adds about a feature per character.
 _LONGEST_CHAR_NGRAM = 32
-
-#: Largest number of words in an explanation: each needs a row as long as the text.
-MOST_WORDS = 1000
-#: Rows per block, each as long as the text.
-_ROWS_PER_BLOCK = 64
 
 _WORD = re.compile(r"\w+")
 
@@ -132,35 +127,21 @@ class TextFeatures:
         rows = self._weigh(self._counted(texts, n_jobs))
         return rows if len(texts) == 1 else _matrix(rows)
 
-    def without_each_word(self, text: str) -> tuple[list[str], Iterator[sp.csr_matrix]]:
-        """Return the distinct words of a text with features, and rows of the text without each.
+    def by_word(self, text: str, contributions: sp.csr_matrix) -> Pairs:
+        """Return the contributions of a text's words, given a row of those of all features.
 
-        The word's pairs and character n-grams are left out too, and its neighbors do not become
-        a pair. If there are more than :data:`MOST_WORDS` words, those whose features have the
-        largest weights are kept. The rows come in blocks.
+        The contribution of a feature is divided among the words without which it is lost, such as
+        those of a word pair.
         """
         words = words_of(text)
         places: dict[str, list[int]] = {}
         for at, word in enumerate(words):
             places.setdefault(word, []).append(at)
-        counts, removed = self._counts([text]), self._removed(words, list(places.values()))
-        removed.sum_duplicates()
-        squares = self._weigh(counts.copy()).power(2)
-        changes = (removed > 0) @ squares.T
-        order = np.argsort(-changes.toarray().ravel(), kind="stable")[:MOST_WORDS]
-        kept = np.sort(order[np.diff(removed.indptr)[order] > 0])
-
-        def blocks() -> Iterator[sp.csr_matrix]:
-            for start in range(0, len(kept), _ROWS_PER_BLOCK):
-                block = removed[kept[start : start + _ROWS_PER_BLOCK]]
-                ones = sp.csr_matrix(np.ones((block.shape[0], 1), np.float32))
-                rows = sp.csr_matrix(ones @ counts - block)
-                # Counts of 0 have no logarithm.
-                rows.eliminate_zeros()
-                yield self._weigh(rows)
-
-        distinct = list(places)
-        return [distinct[at] for at in kept], blocks()
+        shares = self._removed(words, list(places.values()))
+        totals = np.asarray(shares.sum(axis=0)).ravel()
+        shares.data /= totals[shares.indices]
+        by_word = shares @ contributions[:, :-1].T
+        return sorted_pairs(list(places), by_word.toarray().ravel())
 
     def _removed(self, words: list[str], places: list[list[int]]) -> sp.csr_matrix:
         """Return the counts that a text loses without each word, given the word's ``places``.

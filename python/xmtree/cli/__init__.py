@@ -9,10 +9,10 @@ from typing import NoReturn
 
 from xmtree._core import __version__
 from xmtree._printable import printable
-from xmtree.cli import demo, evaluate, fit, inspect, predict, serve
+from xmtree.cli import demo, evaluate, explain, fit, inspect, predict, serve
 from xmtree.cli.errors import WrongUsage
 
-COMMANDS = (demo, fit, predict, evaluate, inspect, serve)
+COMMANDS = (demo, fit, predict, evaluate, explain, inspect, serve)
 
 FAILED, WRONG_USAGE = 1, 2
 
@@ -80,5 +80,5 @@ def parser() -> Parser:
         )
         command.add_argument("--debug", action="store_true", help="show the traceback of an error")
         module.add_arguments(command)
-        command.set_defaults(run=module.run)
+        command.set_defaults(run=module.run, command=name)
     return top

@@ -119,6 +119,18 @@ def add_model(parser: argparse.ArgumentParser) -> None:
     add_work(parser)
 
 
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add the options for the file that a command writes."""
+    parser.add_argument(
+        "-o",
+        "--output",
+        default="-",
+        metavar="OUT",
+        help="file to write: .csv, .tsv, .jsonl, or text; - is stdout (default)",
+    )
+    parser.add_argument("--json", action="store_true", help="JSON lines")
+
+
 def add_work(parser: argparse.ArgumentParser) -> None:
     """Add the options of commands that may run for long."""
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""Predictions as text, JSON lines or a table, by the ending of the output's name."""
+"""Results for each row as text, JSON lines or a table, by the ending of the output's name."""
 
 import argparse
 import csv
@@ -13,8 +13,8 @@ from typing import Any, TextIO
 
 from xmtree.cli.errors import WrongUsage
 
-#: Labels and scores of a row, best first.
-Row = tuple[list[Any], list[float]]
+#: Labels and scores of a row, or features and contributions, and what comes before them, by name.
+Row = tuple[list[Any], list[float], dict[str, Any]]
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _JSON = (".jsonl", ".ndjson")
@@ -22,51 +22,57 @@ _PACKED = (".gz", ".xz", ".zst")
 
 
 class TextWriter:
-    """A line per row, "label:score label:score ..."."""
+    """A line per row, "label:score label:score ..."; an explained label comes first."""
 
-    def __init__(self, out: TextIO, k: int) -> None:
-        self._out, self._k = out, k
+    def __init__(self, out: TextIO, k: int, names: tuple[str, str]) -> None:
+        self._out, self._k, self._names = out, k, names
 
     def write(self, ids: list[Any] | None, rows: Iterable[Row]) -> None:
         """Write the rows of a batch; ``ids`` holds the value of --id-column for each."""
-        for labels, scores in rows:
-            pairs = zip(labels, scores, strict=True)
-            self._out.write(" ".join(f"{label}:{score:.6g}" for label, score in pairs) + "\n")
+        for at, (names, values, more) in enumerate(rows):
+            first = {} if ids is None else {"id": ids[at]}
+            first |= {key: _rounded(value) for key, value in more.items()}
+            self._write_row(first, names, [_rounded(value) for value in values])
+
+    def _write_row(self, first: dict[str, Any], names: list[Any], values: list[float]) -> None:
+        pairs = [(first["label"], first["score"])] if "label" in first else []
+        pairs += zip(names, values, strict=True)
+        self._out.write(" ".join(f"{name}:{value:.6g}" for name, value in pairs) + "\n")
 
 
 class JsonWriter(TextWriter):
     """An object per line: id, labels and scores."""
 
-    def write(self, ids: list[Any] | None, rows: Iterable[Row]) -> None:
-        for at, (labels, scores) in enumerate(rows):
-            row = {} if ids is None else {"id": ids[at]}
-            row |= {"labels": labels, "scores": [float(f"{score:.6g}") for score in scores]}
-            self._out.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
+    def _write_row(self, first: dict[str, Any], names: list[Any], values: list[float]) -> None:
+        row = first | {f"{self._names[0]}s": names, f"{self._names[1]}s": values}
+        self._out.write(json.dumps(row, ensure_ascii=False, default=str) + "\n")
 
 
 class TableWriter(TextWriter):
     """Columns id, label_1, score_1, label_2, score_2, ...; cells without a label are empty."""
 
-    def __init__(self, out: TextIO, k: int, delimiter: str) -> None:
-        super().__init__(out, k)
-        self._table = csv.writer(out, delimiter=delimiter, lineterminator="\n")
+    def __init__(self, *args: Any, delimiter: str) -> None:
+        super().__init__(*args)
+        self._table = csv.writer(self._out, delimiter=delimiter, lineterminator="\n")
         self._has_header = False
 
-    def write(self, ids: list[Any] | None, rows: Iterable[Row]) -> None:
+    def _write_row(self, first: dict[str, Any], names: list[Any], values: list[float]) -> None:
         if not self._has_header:
-            names = [
-                name for at in range(1, self._k + 1) for name in (f"label_{at}", f"score_{at}")
-            ]
-            self._table.writerow(names if ids is None else ["id", *names])
+            pairs = (f"{name}_{at}" for at in range(1, self._k + 1) for name in self._names)
+            self._table.writerow([*first, *pairs])
             self._has_header = True
-        for at, (labels, scores) in enumerate(rows):
-            cells = [] if ids is None else [ids[at]]
-            for label, score in zip(labels, scores, strict=True):
-                cells += [label, f"{score:.6g}"]
-            self._table.writerow(cells + [""] * (2 * (self._k - len(labels))))
+        cells = [*first.values()]
+        for name, value in zip(names, values, strict=True):
+            cells += [name, f"{value:.6g}"]
+        self._table.writerow(cells + [""] * (2 * (self._k - len(names))))
 
 
-def writer_of(options: argparse.Namespace) -> Callable[[TextIO, int], TextWriter]:
+def _rounded(value: Any) -> Any:
+    """Return a score with six digits, and any other value as it is."""
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def writer_of(options: argparse.Namespace) -> Callable[..., TextWriter]:
     """Return the writer for the ending of the output's name and ``--json``."""
     name = options.output.lower()
     plain = next((name.removesuffix(end) for end in _PACKED if name.endswith(end)), name)
@@ -74,7 +80,7 @@ def writer_of(options: argparse.Namespace) -> Callable[[TextIO, int], TextWriter
     if ending == ".parquet" or (plain != name and ending in (*_DELIMITERS, *_JSON)):
         what = "parquet" if ending == ".parquet" else "compressed files"
         raise WrongUsage(
-            f"-o {options.output}: predict does not write {what}; it writes .csv, .tsv, .jsonl, "
+            f"-o {options.output}: xmtree does not write {what}; it writes .csv, .tsv, .jsonl, "
             "and text for all other endings"
         )
     if ending in _DELIMITERS and options.json:

@@ -17,14 +17,15 @@ examples:
 
 import argparse
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from xmtree._progress import progress, shown_as
 from xmtree.cli.errors import WrongUsage
-from xmtree.cli.options import add_model, at_least
+from xmtree.cli.formats.reader import Reader
+from xmtree.cli.options import add_model, add_output, at_least
 from xmtree.cli.output import Row, opened, writer_of
-from xmtree.cli.trained import open_model
+from xmtree.cli.trained import Model, open_model
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,38 +48,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         help="write only labels whose score is at least T",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        default="-",
-        metavar="OUT",
-        help="file to write: .csv, .tsv, .jsonl, or text; - is stdout (default)",
-    )
-    parser.add_argument("--json", action="store_true", help="JSON lines")
+    add_output(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Predict batch by batch."""
     if math.isnan(options.threshold):
         raise WrongUsage("--threshold must be a number, got nan")
-    writer_class = writer_of(options)
     model, reader = open_model(options)
+
+    k = min(options.k, len(model.learner.classes_))
+
+    def results_of(rows: Any, _given: Any) -> Iterator[Row]:
+        labels, scores = model.learner.predict_topk(rows, options.k, scores=options.scores)
+        return ((*pairs, {}) for pairs in rows_of(labels, scores, options.threshold))
+
+    return write_results(options, model, reader, k, results_of)
+
+
+def write_results(
+    options: argparse.Namespace,
+    model: Model,
+    reader: Reader,
+    k: int,
+    results_of: Callable[[Any, Any], Iterator[Row]],
+    names: tuple[str, str] = ("label", "score"),
+) -> int:
+    """Write up to ``k`` pairs for each row, batch by batch.
+
+    ``results_of`` gets a batch as rows for the learner, and as it was read.
+    """
+    writer_class = writer_of(options)
     with (
         opened(options.output) as out,
         shown_as(options.progress),
-        progress(1, "predict") as report,
+        progress(1, options.command) as report,
     ):
-        writer = writer_class(out, min(options.k, len(model.learner.classes_)))
+        writer = writer_class(out, k, names)
         for first_row, batch in reader.numbered(True):
             rows = model.rows(batch, reader, first_row)
-            labels, scores = model.learner.predict_topk(rows, options.k, scores=options.scores)
-            writer.write(batch.ids, rows_of(labels, scores, options.threshold))
+            writer.write(batch.ids, results_of(rows, batch.rows))
             if report:
                 report(first_row + len(batch), 0, None, None)
     return 0
 
 
-def rows_of(labels: Any, scores: Any, threshold: float) -> Iterator[Row]:
+def rows_of(labels: Any, scores: Any, threshold: float) -> Iterator[tuple[list[Any], list[float]]]:
     """Yield the labels and scores of each row that exist and reach the threshold."""
     counts = ((scores > -math.inf) & (scores >= threshold)).sum(axis=1).tolist()
     for row, values, n in zip(labels.tolist(), scores.tolist(), counts, strict=True):

@@ -214,6 +214,18 @@ impl Preparation {
         self.prepare(example);
     }
 
+    /// Returns whether columns are hashed.
+    pub fn hashes(&self) -> bool {
+        self.n_bits.is_some()
+    }
+
+    /// Returns the mean that is subtracted from a column, and the factor of the difference; 0 and 1
+    /// unless columns are standardized.
+    pub fn center_and_rate(&self, column: u32) -> (f64, f64) {
+        let (moments, at) = (self.moments.as_ref(), column as usize);
+        moments.map_or((0.0, 1.0), |moments| (moments.mean[at], moments.rate[at]))
+    }
+
     fn prepare(&self, example: &mut RowBuffer) {
         if let Some(bits) = self.n_bits {
             for column in &mut example.columns {

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use serde::Deserialize;
 
 use crate::control::Control;
-use crate::data::{Batch, Ragged, Rows};
+use crate::data::{Batch, Preparation, Ragged, RowBuffer, Rows};
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Report};
 use crate::params::Params;
@@ -132,6 +132,18 @@ pub enum Task<'a> {
     },
 }
 
+/// A linear scorer for each class, on prepared rows.
+pub trait LinearScorers {
+    /// Calls `visit` with the columns and weights of a class. The last column is the constant, whose
+    /// weight is minus infinity for a class without examples.
+    fn for_each_weight(&self, class: u32, visit: &mut dyn FnMut(u32, f32));
+
+    /// Returns the factor of the values of a row, except for the constant.
+    fn scale(&self, _row: &RowBuffer) -> f32 {
+        1.0
+    }
+}
+
 /// A classifier of any kind, trained or not.
 ///
 /// Classes are numbered from 0. [`TopK::NO_LABEL`](super::TopK::NO_LABEL) and a score of minus
@@ -218,6 +230,74 @@ pub trait Classifier: Debug + Send + Sync {
     /// Returns the leaves that each row reaches, tree by tree.
     fn leaves(&self, _query: &Query<'_>) -> Result<Vec<Vec<ReachedLeaf>>> {
         Err(self.cannot("report the leaves of rows"))
+    }
+
+    /// Returns the linear scorers of the classes, and the preparation of their rows.
+    fn scorers(&self) -> Option<(&dyn LinearScorers, &Preparation)> {
+        None
+    }
+
+    /// Returns the contributions of columns to the score of a class, one class for each row. Linear
+    /// scorers contribute products of weights and values. The column behind those of X has the score
+    /// without features.
+    fn contributions(&self, query: &Query<'_>, classes: &[u32]) -> Result<Vec<Vec<(u32, f64)>>> {
+        let scorers = self.scorers();
+        let (scorers, preparation) = scorers.ok_or_else(|| self.cannot("explain its scores"))?;
+        preparation.check_columns(query.rows)?;
+        let constant = preparation.width() - 1;
+        let (mut given, mut row) = (RowBuffer::default(), RowBuffer::default());
+        let mut weights = vec![0.0f32; constant + 1];
+        let mut found = vec![Vec::new(); classes.len()];
+        let mut order: Vec<usize> = (0..classes.len()).collect();
+        order.sort_by_key(|&i| classes[i]);
+        for rows in order.chunk_by(|&a, &b| classes[a] == classes[b]) {
+            let class = classes[rows[0]];
+            scorers.for_each_weight(class, &mut |column, w| weights[column as usize] = w);
+            for &i in rows {
+                query.control.check()?;
+                query.rows.read(i, &mut given);
+                preparation.read(query.rows, i, &mut row);
+                let scale = f64::from(scorers.scale(&row));
+                let named = if preparation.hashes() { &given } else { &row };
+                let values = row.columns.iter().zip(&row.values);
+                let products = values.map(|(&column, &x)| {
+                    f64::from(weights[column as usize]) * f64::from(x) * scale
+                });
+                let products = named.columns.iter().copied().zip(products);
+                found[i].extend(products.take(row.columns.len() - 1));
+                found[i].push((query.rows.n_cols() as u32, weights[constant].into()));
+            }
+            scorers.for_each_weight(class, &mut |column, _| weights[column as usize] = 0.0);
+        }
+        Ok(found)
+    }
+
+    /// Returns the weights of linear scorers as `classes`, `columns` and `values`, and by class
+    /// `intercepts`. Weights of standardized columns apply to the columns of X.
+    fn coefficients(&self) -> Result<Report> {
+        let scorers = self.scorers().filter(|(_, rows)| !rows.hashes());
+        let what = "report weights of columns, as it has no scorers or hashes columns";
+        let (scorers, preparation) = scorers.ok_or_else(|| self.cannot(what))?;
+        let mut intercepts = vec![0.0; self.n_classes()];
+        let mut entries = Vec::new();
+        for (class, intercept) in (0..).zip(&mut intercepts) {
+            scorers.for_each_weight(class, &mut |column, weight| {
+                if column as usize == preparation.n_features() {
+                    *intercept += f64::from(weight);
+                } else if weight != 0.0 {
+                    let (mean, rate) = preparation.center_and_rate(column);
+                    let weight = f64::from(weight) * rate;
+                    *intercept -= weight * mean;
+                    entries.push((class, column, weight));
+                }
+            });
+        }
+        let mut report = Report::new();
+        report.column("classes", entries.iter().map(|entry| entry.0));
+        report.column("columns", entries.iter().map(|entry| entry.1));
+        report.column("values", entries.iter().map(|entry| entry.2));
+        report.column("intercepts", intercepts);
+        Ok(report)
     }
 
     /// Replaces parameters that can change after training.

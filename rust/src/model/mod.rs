@@ -10,8 +10,8 @@ mod schedule;
 
 pub(crate) use interface::checks;
 pub use interface::{
-    Classifier, FitOptions, LabelSelection, Learner, PredictOptions, Query, ReachedLeaf, Task,
-    TopKArrays,
+    Classifier, FitOptions, LabelSelection, Learner, LinearScorers, PredictOptions, Query,
+    ReachedLeaf, Task, TopKArrays,
 };
 pub use online::{Learning, Member, OnlineLearner, OnlineParams, Predictor, Start};
 pub use online_model::OnlineModel;

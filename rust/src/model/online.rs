@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::interface::checks;
 use super::predict::{block_rows, row_values, TopK};
 use super::schedule::{Mistakes, Schedule};
-use super::PredictOptions;
+use super::{LinearScorers, PredictOptions};
 use crate::control::Control;
 use crate::data::{Batch, Preparation, Rows};
 use crate::error::Result;
@@ -134,6 +134,11 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
 
     /// Adds to the summary of a model with one member.
     fn summary(&self, _summary: &mut Report) {}
+
+    /// Returns the scorers of the classes, if their margins are the scores.
+    fn scorers(&self) -> Option<&dyn LinearScorers> {
+        None
+    }
 
     /// Describes the nodes of a tree.
     fn report(&self, _progress: &Mistakes) -> Option<Report> {

@@ -6,7 +6,8 @@ use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::interface::{
-    checks, Classifier, FitOptions, PredictOptions, Query, ReachedLeaf, Task, TopKArrays,
+    checks, Classifier, FitOptions, LinearScorers, PredictOptions, Query, ReachedLeaf, Task,
+    TopKArrays,
 };
 use super::online::{
     each_member, remove_stragglers, Member, OnlineLearner, OnlineParams, Predictor, Start,
@@ -357,6 +358,11 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
             Err(self.cannot("score all classes"))
         };
         Ok(self.blocks(query)?.fill(self.n_classes, 0.0, work)?.into())
+    }
+
+    fn scorers(&self) -> Option<(&dyn LinearScorers, &Preparation)> {
+        let first = self.members.first()?;
+        Some((first.learner.scorers()?, &first.preparation))
     }
 
     fn leaves(&self, query: &Query<'_>) -> Result<Vec<Vec<ReachedLeaf>>> {

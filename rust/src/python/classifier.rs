@@ -228,6 +228,37 @@ impl Classifier {
         (starts.into_pyarray(py), trees, nodes).into_pyobject(py)
     }
 
+    /// Returns the contributions of columns to the score of the class `classes[i]` for row i, as the
+    /// arrays of a CSR matrix. Its last column has the score without features.
+    #[pyo3(signature = (X, classes, n_threads=1))]
+    fn contributions<'py>(
+        &self,
+        X: &Object<'py>,
+        classes: &Object<'py>,
+        n_threads: usize,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, examples) = (X.py(), BatchArg::take(X, classes, None)?);
+        let model = self.share(py)?;
+        let batch = examples.batch(model.n_classes(), model.accepts_missing_values())?;
+        let found = watched(py, None, |control| {
+            model.contributions(&Query::new(&batch.rows, n_threads, control), batch.labels())
+        })?;
+        let (mut starts, mut columns, mut values) = (vec![0], Vec::new(), Vec::new());
+        for entries in found {
+            columns.extend(entries.iter().map(|&(column, _)| column as i32));
+            values.extend(entries.iter().map(|&(_, value)| value));
+            starts.push(columns.len() as i64);
+        }
+        let (starts, columns) = (starts.into_pyarray(py), columns.into_pyarray(py));
+        (starts, columns, values.into_pyarray(py)).into_pyobject(py)
+    }
+
+    /// Returns the weights of linear scorers, by name.
+    fn coefficients<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let model = self.share(py)?;
+        to_dict(py, py.detach(|| model.coefficients())?)
+    }
+
     /// Returns the model as it is now. If this model learns while the snapshot lives, it learns on a
     /// copy; for a `brief` snapshot it first waits a moment.
     #[pyo3(signature = (brief=false))]

@@ -166,7 +166,7 @@ pub struct LeafHit {
 pub struct Router {
     buffer: RowBuffer,
     /// Values of the block, row by row.
-    values: Vec<f32>,
+    pub values: Vec<f32>,
     /// Positions of the values that may not be zero.
     written: Vec<usize>,
     has_missing: bool,
@@ -217,7 +217,7 @@ impl Router {
 
     /// Replaces the block by the rows `which`. Its cost follows the entries of sparse rows, not all
     /// their columns.
-    fn read(&mut self, rows: &Rows<'_>, which: impl ExactSizeIterator<Item = usize>) {
+    pub fn read(&mut self, rows: &Rows<'_>, which: impl ExactSizeIterator<Item = usize>) {
         for at in self.written.drain(..) {
             self.values[at] = 0.0;
         }

@@ -26,6 +26,7 @@
 //! | `boost` | the rounds: Algorithm 2; warm starts, early stopping |
 //! | `frozen` | trees for prediction, and the routing of rows |
 //! | `predict` | scores of blocks of rows; the slope of the probabilities |
+//! | `shap` | contributions of features to scores |
 //! | `model` | the classifier |
 
 mod boost;
@@ -38,6 +39,7 @@ mod node;
 mod predict;
 mod run_scan;
 mod sampling;
+mod shap;
 mod sparse_splitter;
 #[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use super::boost::{boost, split_rows, Evaluations, Examples, LabeledRows};
 use super::columns::Columns;
 use super::frozen::{block_rows, check_memory, FrozenTrees, LeafHit};
 use super::predict::{best_class, slope, Predictor};
+use super::shap::TreeExplainer;
 use super::tree::Tree;
 use super::Params;
 use crate::control::Control;
@@ -284,6 +285,30 @@ impl Classifier for Gamble {
                     node: hit.leaf - self.frozen.roots[hit.tree],
                 });
             });
+            Ok(())
+        })
+    }
+
+    /// Returns exact SHAP values, and the mean score by the training rows of each tree.
+    fn contributions(&self, query: &Query<'_>, classes: &[u32]) -> Result<Vec<Vec<(u32, f64)>>> {
+        let (trees, blocks) = self.blocks(query)?;
+        let width = self.n_features;
+        blocks.fill(1, Vec::new(), |predictor, which, found: &mut [Vec<_>]| {
+            predictor.router.read(query.rows, which.clone());
+            let mut sums = vec![0.0; found.len() * (width + 1)];
+            for tree in &self.trees[trees.clone()] {
+                query.control.check()?;
+                let mut explainer = TreeExplainer::new(tree);
+                let rows = predictor.router.values.chunks_exact(width);
+                let sums = sums.chunks_exact_mut(width + 1);
+                for ((values, sums), &class) in rows.zip(sums).zip(&classes[which.clone()]) {
+                    explainer.explain(values, class, sums);
+                }
+            }
+            for (found, sums) in found.iter_mut().zip(sums.chunks_exact(width + 1)) {
+                let sums = (0..).zip(sums.iter().copied());
+                found.extend(sums.filter(|&(at, sum)| sum != 0.0 || at as usize == width));
+            }
             Ok(())
         })
     }

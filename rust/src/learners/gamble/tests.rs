@@ -3,6 +3,7 @@
 mod large;
 mod properties;
 mod rounds;
+mod shap;
 mod splits;
 mod traversal;
 mod wide;

@@ -72,6 +72,13 @@ impl Leaves {
         classes.zip(self.votes[span].iter().copied())
     }
 
+    /// Returns the vote of leaf `leaf` for `class`.
+    pub fn vote(&self, leaf: usize, class: u32) -> f32 {
+        let span = self.starts[leaf] as usize..self.starts[leaf + 1] as usize;
+        let found = self.classes[span.clone()].binary_search(&class);
+        found.map_or(self.others[leaf], |at| self.votes[span.start + at])
+    }
+
     /// Returns true if the arrays match, the classes of each leaf rise and are below `n_classes`,
     /// and all votes are within their bound.
     fn are_sound(&self, n_classes: usize) -> bool {
@@ -282,6 +289,17 @@ impl Tree {
             }
         }
         self.nodes.push(node);
+    }
+
+    /// Returns true if a row with this `value` of the feature goes left at the internal `node`.
+    pub fn goes_left(&self, node: &TreeNode, value: f32) -> bool {
+        if value.is_nan() {
+            return node.missing_left;
+        }
+        node.set.map_or(value <= node.threshold, |set| {
+            let values = &self.sets[set as usize].values;
+            values.binary_search_by(|v| v.total_cmp(&value)).is_ok()
+        })
     }
 
     /// Returns true if a traversal stays within the arrays and ends, and all numbers are in the

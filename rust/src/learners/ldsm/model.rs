@@ -14,8 +14,8 @@ use crate::error::{Error, Result};
 use crate::file::{Bundle, Nest, Report};
 use crate::learners::one_against_some::{OneAgainstSome, N_ROUNDS};
 use crate::model::{
-    block_rows, checks, row_values, Blocks, Classifier, FitOptions, LabelSelection, Learner, Query,
-    ReachedLeaf, Task, TopK, TopKArrays,
+    block_rows, checks, row_values, Blocks, Classifier, FitOptions, LabelSelection, Learner,
+    LinearScorers, Query, ReachedLeaf, Task, TopK, TopKArrays,
 };
 use crate::params::{to_json, Params as _};
 use crate::threads::{sensible, Pool};
@@ -126,6 +126,10 @@ impl Classifier for Ldsm {
         let mut sets = Ragged::default();
         rows.into_iter().for_each(|row| sets.push(row));
         Ok(sets)
+    }
+
+    fn scorers(&self) -> Option<(&dyn LinearScorers, &Preparation)> {
+        Some((&self.scorers.as_ref()?.weights, self.preparation.as_ref()?))
     }
 
     fn leaves(&self, query: &Query<'_>) -> Result<Vec<Vec<ReachedLeaf>>> {

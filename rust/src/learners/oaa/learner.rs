@@ -2,7 +2,7 @@
 
 use super::predict::TilePredictor;
 use super::pruned::PrunedWeights;
-use super::tile::{self, Tile};
+use super::tile::{self, averaged, Tile};
 use super::training::{check_memory, Oaa, MAX_DENSE_BYTES};
 use super::{class_blocks, Params};
 use crate::control::Control;
@@ -10,7 +10,9 @@ use crate::data::{Batch, Preparation};
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Flat, Nest, Persist, Record, Report};
 use crate::linear::{AlignedRow, NagTotals};
-use crate::model::{block_rows, Learning, Member, OnlineLearner, PredictOptions, Schedule, Start};
+use crate::model::{
+    block_rows, Learning, LinearScorers, Member, OnlineLearner, PredictOptions, Schedule, Start,
+};
 use crate::threads::Lent;
 
 /// Totals of padding lanes, which a new class may take over. Files of earlier versions lack them.
@@ -123,6 +125,10 @@ impl OnlineLearner for Oaa {
         self.preparer.slots.len().div_ceil(VALUES)
     }
 
+    fn scorers(&self) -> Option<&dyn LinearScorers> {
+        Some(self)
+    }
+
     /// Reports the number of weights after pruning.
     fn summary(&self, summary: &mut Report) {
         if let Some(pruned) = &self.pruned {
@@ -185,6 +191,28 @@ impl OnlineLearner for Oaa {
         let tiles = Tile::for_classes(n_classes, params);
         let width = preparation.width();
         Self::take_tiles(params, n_classes, width, tiles, for_prediction, bundle)
+    }
+}
+
+impl LinearScorers for Oaa {
+    /// Visits the weights that predictions use.
+    fn for_each_weight(&self, class: u32, visit: &mut dyn FnMut(u32, f32)) {
+        let columns = self.preparer.slots.keys().iter().copied().enumerate();
+        if let Some(pruned) = &self.pruned {
+            return columns.for_each(|(slot, column)| visit(column, pruned.weight(slot, class)));
+        }
+        let class = class as usize;
+        let n_before = self.tiles.partition_point(|tile| tile.first <= class);
+        let tile = &self.tiles[n_before - 1];
+        let (lane, share) = (class - tile.first, self.preparer.average_share());
+        for (slot, column) in columns {
+            let at = slot * tile.width() + lane;
+            let weight = tile.weights[at];
+            let weight = share.map_or(weight, |s| averaged(weight, tile.average_sums[at], s));
+            // The constant has the first slot.
+            let mask = [tile.unseen_mask[lane], 0.0][slot.min(1)];
+            visit(column, weight + mask);
+        }
     }
 }
 

@@ -100,6 +100,15 @@ impl PrunedWeights {
         self.weights.len()
     }
 
+    /// Returns the weight of a class for a slot.
+    pub fn weight(&self, slot: usize, class: u32) -> f32 {
+        if slot == 0 {
+            return self.biases[class as usize];
+        }
+        let found = self.classes.get(slot).binary_search(&class);
+        found.map_or(0.0, |at| self.weights[self.classes.range(slot).start + at])
+    }
+
     /// Computes the scores of all classes for a row of slots, clamped to `span`.
     pub fn score(
         &self,

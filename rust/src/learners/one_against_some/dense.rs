@@ -117,16 +117,29 @@ impl DenseWeights {
             return;
         }
         let (scale, rounded) = round(weights);
-        let panel = self.columns.n_quads() * QUAD * LANES;
-        let start = label / LANES * panel + label % LANES * QUAD;
-        let values = self.values.to_mut();
         let mut sum = 0;
-        for (column, value) in rounded.enumerate().take(self.columns.len()) {
-            values[start + column / QUAD * LANES * QUAD + column % QUAD] = value;
+        for (place, value) in rounded.enumerate().take(self.columns.len()) {
+            let at = self.position(label, place);
+            self.values.to_mut()[at] = value;
             sum += i32::from(value);
         }
         self.scales.to_mut()[label] = scale;
         self.sums.to_mut()[label] = sum;
+    }
+
+    /// Returns the position of a label's weight for the dense column at `place`.
+    fn position(&self, label: usize, place: usize) -> usize {
+        let panel = self.columns.n_quads() * QUAD * LANES;
+        let start = label / LANES * panel + label % LANES * QUAD;
+        start + place / QUAD * LANES * QUAD + place % QUAD
+    }
+
+    /// Calls `visit` with the dense columns and the weights of a label.
+    pub fn for_each(&self, label: usize, visit: &mut dyn FnMut(u32, f32)) {
+        for (place, &column) in self.columns.columns.iter().enumerate() {
+            let value = f32::from(self.values[self.position(label, place)]);
+            visit(column, value * self.scales[label]);
+        }
     }
 
     pub fn is_empty(&self) -> bool {

@@ -9,9 +9,10 @@ use std::sync::OnceLock;
 use super::dense::{DenseColumns, DenseProducts, DenseWeights, BLOCK};
 use super::rows::inverse_length;
 use super::svm::Scorer;
-use crate::data::{Examples, PackedList, PackedLists, Precision, Ragged, SpreadRow};
+use crate::data::{Examples, PackedList, PackedLists, Precision, Ragged, RowBuffer, SpreadRow};
 use crate::error::Result;
 use crate::file::Flat;
+use crate::model::LinearScorers;
 use crate::simd::{axpy, dispatched};
 
 /// The index has all weights if the margins of a training row cost at most this many additions of
@@ -88,6 +89,21 @@ impl LabelWeights {
     /// Returns the mean number of weights for a feature.
     pub fn mean_per_feature(&self) -> usize {
         (self.lists.n_entries() + self.dense.n_weights()) / self.n_features.max(1) + 1
+    }
+}
+
+impl LinearScorers for LabelWeights {
+    fn for_each_weight(&self, class: u32, visit: &mut dyn FnMut(u32, f32)) {
+        let label = class as usize;
+        self.lists
+            .for_each(label, |column, [weight]| visit(column, weight));
+        self.dense.for_each(label, visit);
+        visit(self.n_features as u32, self.biases[label]);
+    }
+
+    /// Rows are scaled to length 1.
+    fn scale(&self, row: &RowBuffer) -> f32 {
+        inverse_length((&row.columns, &row.values))
     }
 }
 
