@@ -182,11 +182,7 @@ class Boosting(OneLabelMixin, TreeMixin, ExplainMixin, DecisionMixin, Learner):
 
     @property
     def temperature_(self) -> float:
-        """Return the divisor of F / (n_classes - 1) before the softmax.
-
-        It is fitted on each tree's votes for the rows that ``subsample`` left out of the tree, and
-        1 if every tree is trained on all rows.
-        """
+        """Return the divisor of F / (n_classes - 1) before the softmax."""
         return 1 / float(self._fitted().summary()["slope"])
 
     @property

@@ -201,25 +201,17 @@ class SAMMEClassifier(Boosting):
         Largest number of rounds, one tree each. Training stops earlier after a tree without
         errors, whose weight is large but finite, or one that is no better than chance. SAMME.R
         stops after a tree whose leaves have one class each.
-    max_leaves : int, default=15
-        Largest number of leaves of a tree; the leaf with the largest gain is split next.
+    max_leaves : int, default=15, as for :class:`GambleClassifier`
     learning_rate : float, default=1.0
         Factor of each tree's weight.
     categorical_features, class_weight : as for :class:`GambleClassifier`
     early_stopping, eval_metric, validation_fraction : as for :class:`GambleClassifier`
     patience, warm_start : as for :class:`GambleClassifier`
     random_state, n_jobs, verbose : as for :class:`GambleClassifier`
-    min_samples_leaf : int, default=1
-        Smallest number of rows of a leaf.
-    max_features : float, default=1.0
-        Share of the features that a split may use, sampled for each split, rounded up.
-    subsample : float, default=1.0
-        Share of the rows that a tree is trained on, sampled for each tree. With a hundred or more
-        classes of at most 15 rows each on average, all rows are used.
-    trim : float, default=0.0
-        Share of the total weight that a tree is not trained on: the rows of lowest weight.
-    splits : {"binned", "exact"}, default="binned"
-        Candidate thresholds, as for :class:`GambleClassifier`.
+    min_samples_leaf : int, default=1, as for :class:`GambleClassifier`
+    max_features, subsample : float, default=1.0, as for :class:`GambleClassifier`
+    trim : float, default=0.0, as for :class:`GambleClassifier`
+    splits : {"binned", "exact"}, default="binned", as for :class:`GambleClassifier`
     votes : {"discrete", "real"}, default="discrete"
         "discrete": SAMME. "real": SAMME.R, in which a leaf gives every class k the vote
         (n_classes - 1) (log p_k - mean of log p), with p_k its share of the leaf's weight, at

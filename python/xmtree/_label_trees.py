@@ -34,11 +34,8 @@ class _LabelTree(TreeMixin, OnlineLearner):
         "given" for the filter tree and "random" for the random tree.
     n_passes : int, default=5
         Largest number of passes of ``fit`` over the examples, each in a new order.
-    early_stopping : bool, default=False
-        Hold out a tenth of the examples in ``fit``, stop when their error has not
-        fallen for two passes and restore the best pass.
-    calibrate : bool, default=True
-        Calibrate probabilities on rows that were not learned; see :class:`OAAClassifier`.
+    early_stopping : bool, default=False, as for :class:`OAAClassifier`
+    calibrate : bool, default=True, as for :class:`OAAClassifier`
     class_weight : dict or "balanced", optional, as for :class:`OAAClassifier`
     random_state : int, RandomState or None, default=None
         Seed of the order of the examples, and of the labels if ``label_order`` is "random".
@@ -53,17 +50,12 @@ class _LabelTree(TreeMixin, OnlineLearner):
     learning_rate : float, default=1.0
         Initial step size of a router.
     decay : float, default=0.3
-        Speed at which a router's steps shrink: after n updates, the step for an
-        example of effective dimension d is
-        learning_rate / sqrt(1 + decay n / (4 + 0.03 d)). d is the number of
-        features if all are equally frequent and larger if they are rare. With 0, steps do
-        not shrink. The default is lower than in :class:`LOMTreeClassifier`, as the labels
-        below a node do not change here.
+        Speed at which a router's steps shrink, as for :class:`LOMTreeClassifier`. The default is
+        lower than there, as the labels below a node do not change here.
     scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
         Scaling of features before learning; see :class:`OAAClassifier`.
     scale_weights : bool, default=True, as for :class:`OAAClassifier`
-    n_bits : int, optional
-        Hash features into 2^n_bits columns; see :class:`OAAClassifier`.
+    n_bits : int, optional, as for :class:`OAAClassifier`
     prediction : {"path", "most_probable"}, optional
         The label that is predicted. "path": the one to which the routers lead. "most_probable":
         the one with the largest product of probabilities on its path, found by best-first search,
@@ -91,8 +83,7 @@ class _LabelTree(TreeMixin, OnlineLearner):
         was then right.
     trees_ : list of Bunch, ``tree_`` in a list
     progressive_loss_ : float, as for :class:`OAAClassifier`
-    n_examples_seen_ : int
-        Number of examples learned, each pass counted.
+    n_examples_seen_ : int, as for :class:`OAAClassifier`
 
     Notes
     -----
@@ -186,9 +177,6 @@ class FilterTreeClassifier(OneLabelMixin, _LabelTree):
     >>> clf = FilterTreeClassifier(random_state=0).fit(X, y)
     >>> clf.score(X, y) > 0.8
     True
-    >>> labels, scores = clf.predict_topk(X, k=3)
-    >>> labels.shape
-    (1797, 3)
     >>> int(clf.tree_.depth.max())
     4
     """
@@ -240,9 +228,6 @@ class RandomTreeClassifier(_LabelTree):
     >>> clf = RandomTreeClassifier(random_state=0).fit(X, y)
     >>> clf.score(X, y) > 0.8
     True
-    >>> labels, scores = clf.predict_topk(X, k=3)
-    >>> labels.shape
-    (1797, 3)
     >>> int(clf.tree_.depth.max())
     4
     """

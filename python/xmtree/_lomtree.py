@@ -36,11 +36,8 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         distributions of the leaves are averaged over the trees.
     n_passes : int, default=10
         Largest number of passes of ``fit`` over the examples, each in a new order.
-    early_stopping : bool, default=False
-        Hold out a tenth of the examples in ``fit``, stop when their error has not
-        fallen for two passes and restore the best pass.
-    calibrate : bool, default=True
-        Calibrate probabilities on rows that were not learned; see :class:`OAAClassifier`.
+    early_stopping : bool, default=False, as for :class:`OAAClassifier`
+    calibrate : bool, default=True, as for :class:`OAAClassifier`
     class_weight : dict or "balanced", optional, as for :class:`OAAClassifier`
     random_state : int, RandomState or None, default=None, as for :class:`OAAClassifier`
     n_jobs : int, optional
@@ -72,8 +69,7 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
         Scaling of features before learning; see :class:`OAAClassifier`.
     scale_weights : bool, default=True, as for :class:`OAAClassifier`
-    n_bits : int, optional
-        Hash features into 2^n_bits columns; see :class:`OAAClassifier`.
+    n_bits : int, optional, as for :class:`OAAClassifier`
     optimizer : {"pn", "nag"}, default="pn"
         Direction of a router's steps. "pn" is preconditioned, stores one number per weight and
         is the fastest. "nag" is Vowpal Wabbit's normalized adaptive step.

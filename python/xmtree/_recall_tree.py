@@ -56,8 +56,7 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
         Scaling of features before learning; see :class:`OAAClassifier`.
     class_weight : dict or "balanced", optional, as for :class:`OAAClassifier`
-    calibrate : bool, default=True
-        Calibrate probabilities on rows that were not learned; see :class:`OAAClassifier`.
+    calibrate : bool, default=True, as for :class:`OAAClassifier`
     random_state : int, RandomState or None, default=None, as for :class:`OAAClassifier`
     n_jobs : int, optional
         Number of threads; None is 1, -1 is all cores. The model does not depend on it. Two threads
@@ -84,11 +83,8 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     path_weight : float, default=0.5
         Weight of the logarithm of a path's probability in the scores of the candidates
         at its end, with a beam. At 0, a wide beam lowers accuracy. May be changed after ``fit``.
-    early_stopping : bool, default=False
-        Hold out a tenth of the examples in ``fit``, stop when their error has not
-        fallen for two passes and restore the best pass.
-    n_bits : int, optional
-        Hash features into 2^n_bits columns; see :class:`OAAClassifier`.
+    early_stopping : bool, default=False, as for :class:`OAAClassifier`
+    n_bits : int, optional, as for :class:`OAAClassifier`
     loss : {"softmax", "margin", "squared", "logistic", "quantile", "hinge"}, default="softmax"
         Loss of the scorers. "softmax" is the cross-entropy over the candidates; "margin" separates
         the scores of the label and of its best rival. The others train each candidate on its own,
@@ -154,8 +150,7 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     progressive_recall_ : float
         Share of the examples whose label was among the candidates just before they
         were learned, by importance weight, in the first pass.
-    n_examples_seen_ : int
-        Number of examples learned, each pass counted.
+    n_examples_seen_ : int, as for :class:`OAAClassifier`
 
     Notes
     -----

@@ -158,9 +158,8 @@ class DaskLOMTreeClassifier(DaskEstimator):
     client : distributed.Client, optional
         The current client by default.
     **params
-        Parameters of :class:`xmtree.LOMTreeClassifier` except ``n_jobs``.
-        Partition i has the seed ``random_state`` + i.
-        ``verbose=1`` shows a progress bar of the tasks.
+        Parameters of :class:`xmtree.LOMTreeClassifier` except ``n_jobs``. Partition i has the seed
+        ``random_state`` + i. ``verbose=1`` shows a progress bar of the tasks.
 
     Attributes
     ----------
@@ -180,12 +179,9 @@ class DaskRecallTreeClassifier(DaskEstimator):
 
     Parameters
     ----------
-    client : distributed.Client, optional
-        The current client by default.
+    client : as for :class:`DaskLOMTreeClassifier`
     **params
-        Parameters of :class:`xmtree.RecallTreeClassifier` except ``n_jobs``.
-        Partition i has the seed ``random_state`` + i.
-        ``verbose=1`` shows a progress bar of the tasks.
+        Those of :class:`xmtree.RecallTreeClassifier`, as for :class:`DaskLOMTreeClassifier`.
 
     Attributes
     ----------

@@ -160,12 +160,10 @@ class DaskOAAClassifier(DaskEstimator):
 
     Parameters
     ----------
-    client : distributed.Client, optional
-        The current client by default; ``clone`` and pickle leave it out.
+    client : as for :class:`DaskLdSMClassifier`
     **params
-        Parameters of :class:`xmtree.OAAClassifier` except ``n_jobs`` (a worker's
-        threads are used).
-        ``verbose=1`` shows a progress bar of the tasks.
+        Parameters of :class:`xmtree.OAAClassifier` except ``n_jobs``, as for
+        :class:`DaskLdSMClassifier`.
 
     Attributes
     ----------

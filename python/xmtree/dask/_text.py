@@ -67,8 +67,7 @@ class DaskTextClassifier(DaskEstimator):
 
     Parameters
     ----------
-    client : distributed.Client, optional
-        The current client by default; ``clone`` and pickle leave it out.
+    client : as for :class:`DaskLdSMClassifier`
     **params
         Parameters of :class:`xmtree.TextClassifier` except ``n_jobs``. The learner must be
         "auto", an :class:`xmtree.LdSMClassifier` or an :class:`xmtree.OAAClassifier`.
