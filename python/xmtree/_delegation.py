@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
-from xmtree._prediction import Scores
+from xmtree._prediction import Ranking, Scores
 from xmtree._sklearn import BaseEstimator, ClassifierMixin
 from xmtree._typing import LabelsLike, Weights
 
@@ -65,9 +65,7 @@ class DelegatedPredictions(ClassifierMixin, BaseEstimator, Generic[Rows]):
         learner, rows = self._predicting(X)
         return learner.predict(rows)
 
-    def predict_topk(
-        self, X: Rows, k: int = 5, *, scores: Scores = "raw"
-    ) -> tuple[NDArray[Any], NDArray[np.float32]]:
+    def predict_topk(self, X: Rows, k: int = 5, *, scores: Scores = "raw") -> Ranking:
         """Return the ``k`` best labels of each row, best first, as the learner's ``predict_topk``.
 
         Parameters
@@ -82,8 +80,7 @@ class DelegatedPredictions(ClassifierMixin, BaseEstimator, Generic[Rows]):
         scores : float32 array of shape (n, k)
         """
         learner, rows = self._predicting(X)
-        found: tuple[NDArray[Any], NDArray[np.float32]]
-        found = learner.predict_topk(rows, k, scores=scores)
+        found: Ranking = learner.predict_topk(rows, k, scores=scores)
         return found
 
     def predict_proba(self, X: Rows) -> NDArray[np.float32]:

@@ -316,20 +316,16 @@ class LdSMClassifier(ThresholdMixin, LinearMixin, TreeMixin, Learner):
         self._thresholds = None
         if target.multilabel and isinstance(self.threshold, str):
             weights = row_weights(sample_weight, X)
-            self._fit_thresholds(self.threshold, model.params, X, target, weights)
+            self._fit_thresholds(model.params, X, target, weights)
         elif target.multilabel and self.threshold is not None:
             checked(self.threshold, len(target.classes))
         self._learn(model.fit, model, X, target, sample_weight, change)
 
     def _fit_thresholds(
-        self,
-        average: str,
-        params: dict[str, Any],
-        X: Any,
-        target: Target,
-        weights: NDArray[np.float64],
+        self, params: dict[str, Any], X: Any, target: Target, weights: NDArray[np.float64]
     ) -> None:
         """Fit thresholds on rows that a second model has not learned."""
+        average: Any = self.threshold
         self._thresholds = unfitted(average, len(target.classes))
         # Rows without labels do not take part in training.
         present = np.flatnonzero((weights > 0) & (np.diff(target.codes.tocsr().indptr) > 0))

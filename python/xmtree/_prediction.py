@@ -23,6 +23,8 @@ from xmtree._typing import LabelsLike, MatrixLike, Weights
 
 T = TypeVar("T")
 TopK = tuple[NDArray[np.int32], NDArray[np.float32]]
+#: Labels of each row, best first, and their scores.
+Ranking = tuple[NDArray[Any], NDArray[np.float32]]
 
 #: Kinds of scores that ``predict_topk`` returns.
 Scores = Literal["raw", "probability"]
@@ -99,9 +101,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         named = self.classes_[sets.indices]
         return [named[start:end].tolist() for start, end in pairwise(sets.indptr)]
 
-    def predict_topk(
-        self, X: MatrixLike, k: int = 5, *, scores: Scores = "raw"
-    ) -> tuple[NDArray[Any], NDArray[np.float32]]:
+    def predict_topk(self, X: MatrixLike, k: int = 5, *, scores: Scores = "raw") -> Ranking:
         """Return the ``k`` best labels of each row, best first.
 
         Parameters
@@ -125,9 +125,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         now, rows = self._now(X)
         return now._ranked_labels(rows, k, scores)
 
-    def _ranked_labels(
-        self, X: Any, k: int, scores: Scores
-    ) -> tuple[NDArray[Any], NDArray[np.float32]]:
+    def _ranked_labels(self, X: Any, k: int, scores: Scores) -> Ranking:
         """Return the ``k`` best labels and their scores for the validated rows ``X``."""
         if not isinstance(k, Integral) or k < 1:
             raise ValueError(f"k must be an integer of at least 1, got {k!r}")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmtree import _core, _one_row
-from xmtree._prediction import Scores
+from xmtree._prediction import Ranking, Scores
 from xmtree._sharing import packed, unpacked, view
 from xmtree._typing import Sparse
 
@@ -91,7 +91,7 @@ class Predictor:
 
     def predict_topk(
         self, X: NDArray[Any] | Sparse, k: int = 5, *, scores: Scores = "raw"
-    ) -> tuple[NDArray[Any], NDArray[np.float32]]:
+    ) -> Ranking:
         """Return the ``k`` best labels of each row, best first; see the estimator's method.
 
         Parameters
@@ -105,8 +105,7 @@ class Predictor:
         labels : array of shape (n, k)
         scores : float32 array of shape (n, k)
         """
-        found: tuple[NDArray[Any], NDArray[np.float32]]
-        found = self._estimator._ranked_labels(self._rows(X), k, scores)
+        found: Ranking = self._estimator._ranked_labels(self._rows(X), k, scores)
         return found
 
     def predict_proba(self, X: NDArray[Any] | Sparse) -> NDArray[np.float32]:

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from xmtree._base import Learner
@@ -12,13 +10,12 @@ from xmtree._persistence import LEARNERS, Arrays, name_in_files, save_around
 from xmtree._persistence import check_fitted as check_learned
 from xmtree._pipelines import parts
 from xmtree._pipelines.checks import check, check_fitted
+from xmtree._prediction import Ranking
 
 __all__ = ["pipeline_topk", "save"]
 
 
-def pipeline_topk(
-    pipe: Any, X: Any, k: int = 5, **options: Any
-) -> tuple[NDArray[Any], NDArray[np.float32]]:
+def pipeline_topk(pipe: Any, X: Any, k: int = 5, **options: Any) -> Ranking:
     """Return the ``k`` best labels of each row from a pipeline's last step.
 
     scikit-learn's Pipeline does not pass on ``predict_topk``. This function transforms ``X`` by all

@@ -150,8 +150,7 @@ class TextFeatures:
         """
         reach = max(self.settings.word_ngrams - 1, 0)
         pieces: list[str] = []
-        signs: list[int] = []
-        word_of: list[int] = []
+        entries: list[tuple[int, int]] = []
         for number, all_places in enumerate(places):
             # Cut between places that share no n-gram.
             cuts = np.flatnonzero(np.diff(all_places) > reach) + 1
@@ -160,12 +159,11 @@ class TextFeatures:
                 starts, ends = [start, *(near + 1)], [*near, end]
                 for sign, a, b in [(1, start, end), *zip(repeat(-1), starts, ends, strict=False)]:
                     pieces.append(" ".join(words[a:b]))
-                    signs.append(sign)
-                    word_of.append(number)
-        shape = (len(places), len(pieces))
-        entries = np.array(signs, np.float32), (np.array(word_of, int), np.arange(len(pieces)))
-        sums = sp.csr_matrix(entries, shape)
-        removed = sp.csr_matrix(sums @ self._counts(pieces))
+                    entries.append((sign, number))
+        signs, word_of = np.array(entries, int).reshape(-1, 2).T
+        at = word_of, np.arange(len(pieces))
+        sums = sp.csr_matrix((signs.astype(np.float32), at), (len(places), len(pieces)))
+        removed = sp.csr_matrix(sums @ _matrix(self._counted(pieces)))
         removed.eliminate_zeros()
         return removed
 
@@ -205,9 +203,6 @@ class TextFeatures:
     def n_columns(self) -> int:
         """Return the width of the rows."""
         return self._counter.n_columns
-
-    def _counts(self, texts: list[str]) -> sp.csr_matrix:
-        return _matrix(self._counted(texts))
 
     def _counted(self, texts: list[str], n_jobs: int | None = None) -> _one_row.Csr:
         n_threads = _one_row.n_threads(n_jobs, len(texts))

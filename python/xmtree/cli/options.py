@@ -8,6 +8,18 @@ from xmtree.cli.formats import FORMATS
 
 #: Default rows per batch.
 _BATCH = 4096
+#: Options that say how tables are read, with their help after the word "tables".
+_OF_TABLES = {
+    "text-column": " (csv, tsv, jsonl, parquet): the column of texts (default: text). Without "
+    "one, all columns except the labels are features and must hold numbers. The model "
+    "remembers this option and those for tables below",
+    "label-column": ": the column of labels (default: label or labels)",
+    "label-separator": ": the separator between the labels of a row. By default the column label "
+    "holds one label, and the column labels holds labels separated by commas",
+    "ignore-column": ": a column to leave out; may be repeated",
+    "weight-column": ": the column of importance weights, which are 0 or more; only fit uses them",
+    "id-column": ": a column that is not a feature, and that predict writes beside the labels",
+}
 
 
 def at_least(low: int) -> Callable[[str], int]:
@@ -36,40 +48,10 @@ def add_data(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
         help="auto (default) goes by the extension (.csv, .tsv, .jsonl, .ndjson, .parquet, "
         ".vw, .svm), else by the first line; stdin is xmc, or text if the model takes texts",
     )
-    group.add_argument(
-        "--text-column",
-        metavar="NAME",
-        help="tables (csv, tsv, jsonl, parquet): the column of texts (default: text). Without "
-        "one, all columns except the labels are features and must hold numbers. The model "
-        "remembers this option and those for tables below",
-    )
-    group.add_argument(
-        "--label-column",
-        metavar="NAME",
-        help="tables: the column of labels (default: label or labels)",
-    )
-    group.add_argument(
-        "--label-separator",
-        metavar="CHAR",
-        help="tables: the separator between the labels of a row. By default the column label "
-        "holds one label, and the column labels holds labels separated by commas",
-    )
-    group.add_argument(
-        "--ignore-column",
-        action="append",
-        metavar="NAME",
-        help="tables: a column to leave out; may be repeated",
-    )
-    group.add_argument(
-        "--weight-column",
-        metavar="NAME",
-        help="tables: the column of importance weights, which are 0 or more; only fit uses them",
-    )
-    group.add_argument(
-        "--id-column",
-        metavar="NAME",
-        help="tables: a column that is not a feature, and that predict writes beside the labels",
-    )
+    for name, what in _OF_TABLES.items():
+        action = "append" if name == "ignore-column" else "store"
+        metavar = "CHAR" if name == "label-separator" else "NAME"
+        group.add_argument(f"--{name}", action=action, metavar=metavar, help=f"tables{what}")
     group.add_argument(
         "--no-header",
         action="store_const",

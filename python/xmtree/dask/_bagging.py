@@ -12,7 +12,7 @@ from xmtree import _validation
 from xmtree._labels import decode, matching
 from xmtree._labels.forms import label_array
 from xmtree._lomtree import LOMTreeClassifier
-from xmtree._prediction import Scores
+from xmtree._prediction import Ranking, Scores
 from xmtree._recall_tree import RecallTreeClassifier
 from xmtree.dask._base import DaskEstimator
 from xmtree.dask._cluster import Tasks, Workers
@@ -73,9 +73,7 @@ class BaggedModels:
         right = matching.are_right(y, self.predict(X), self.classes_)
         return float(np.average(right, weights=sample_weight))
 
-    def predict_topk(
-        self, X: Any, k: int = 5, *, scores: Scores = "raw"
-    ) -> tuple[NDArray[Any], NDArray[np.float32]]:
+    def predict_topk(self, X: Any, k: int = 5, *, scores: Scores = "raw") -> Ranking:
         """Return the ``k`` labels of the highest averages of each row, best first.
 
         Parameters

@@ -207,8 +207,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : Dask array of shape (n, n_features), list of delayed partitions, or local rows
-            Blocks must be arrays or CSR matrices, for a classifier of texts as in ``fit``.
+        X : as for :meth:`predict`
         k : int, default=5
         scores : {"raw", "probability"}, default="raw"
             As for ``predict_topk`` of the local estimator.

@@ -1,7 +1,6 @@
 """LdSM on a cluster: trees on all workers, then the scorers on one of them."""
 
 import json
-from collections.abc import Callable
 from functools import partial
 from operator import itemgetter
 from typing import Any, ClassVar
@@ -13,15 +12,11 @@ from xmtree._labels import Labels
 from xmtree._ldsm import LdSMClassifier
 from xmtree.dask._base import DaskEstimator, snapshot
 from xmtree.dask._cluster import Tasks, Workers, refuse, threads_of
-from xmtree.dask._partitions import Read
+from xmtree.dask._partitions import ReadData
 
 
 def ldsm_tasks(
-    tasks: Tasks,
-    local: LdSMClassifier,
-    read_data: Callable[[Read], Future],
-    classes: Any,
-    workers: Workers,
+    tasks: Tasks, local: LdSMClassifier, read_data: ReadData, classes: Any, workers: Workers
 ) -> Future:
     """Submit the tasks of a training, and return the one of the fitted estimator."""
     if isinstance(local.threshold, str):

@@ -1,7 +1,6 @@
 """One-against-all on a cluster: a task for each block of classes."""
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,7 +16,7 @@ from xmtree._oaa import OAAClassifier
 from xmtree._online import row_weights
 from xmtree.dask._base import DaskEstimator, snapshot
 from xmtree.dask._cluster import Tasks, Workers, refuse, threads_of
-from xmtree.dask._partitions import Read
+from xmtree.dask._partitions import ReadData
 
 #: Blocks of classes per thread: more than one, so that idle workers can help slow ones, but few,
 #: as each block prepares all examples again.
@@ -38,11 +37,7 @@ class Examples:
 
 
 def oaa_tasks(
-    tasks: Tasks,
-    local: OAAClassifier,
-    read_data: Callable[[Read], Future],
-    classes: Any,
-    workers: Workers,
+    tasks: Tasks, local: OAAClassifier, read_data: ReadData, classes: Any, workers: Workers
 ) -> Future:
     """Submit the tasks of a training, and return the one of the fitted estimator."""
     params = {**local._core_params(), "seed": _validation.seed(local.random_state)}

@@ -120,6 +120,8 @@ def n_rows(part: Any) -> int:
 
 #: Converts rows, labels and weights into training data.
 Read = Callable[[Any, Any, Any], Any]
+#: Returns the training data as a task.
+ReadData = Callable[[Read], Future]
 
 
 class Source:

@@ -14,7 +14,7 @@ from xmtree.dask._base import DaskEstimator, snapshot
 from xmtree.dask._cluster import Tasks, Workers
 from xmtree.dask._ldsm import ldsm_tasks
 from xmtree.dask._oaa import oaa_tasks
-from xmtree.dask._partitions import Read
+from xmtree.dask._partitions import Read, ReadData
 
 #: Learners that can be trained on a cluster, with their tasks.
 _TASKS: dict[type[Any], Callable[..., Future]] = {
@@ -24,11 +24,7 @@ _TASKS: dict[type[Any], Callable[..., Future]] = {
 
 
 def text_tasks(
-    tasks: Tasks,
-    local: TextClassifier,
-    read_data: Callable[[Read], Future],
-    classes: Any,
-    workers: Workers,
+    tasks: Tasks, local: TextClassifier, read_data: ReadData, classes: Any, workers: Workers
 ) -> Future:
     """Submit the tasks of a training, and return the one of the fitted classifier."""
     begun = read_data(partial(_begun, local))

@@ -95,9 +95,7 @@ def load_svmlight(
         Whether column indices in the file begin at 0. With "auto" they do if
         index 0 occurs anywhere in it, else they begin at 1.
     multilabel : bool or "auto", default="auto"
-        Form of `y`. True: lists of labels. False: one label per row; a row with
-        none or several is an error. "auto": one label per row if every row of
-        the file has exactly one, else lists.
+        Form of `y`, as for :func:`load_xmc`, with lists of labels as label sets.
 
     Returns
     -------
