@@ -138,9 +138,7 @@ class Boosting(OneLabelMixin, TreeMixin, ExplainMixin, DecisionMixin, Learner):
         array of shape (n,)
         """
         now, rows = self._now(X)
-        _validation.check_dense_size(
-            rows.shape[0], now._n_trees(), 4, "pass fewer rows at a time", "trees"
-        )
+        _validation.check_dense_size(rows.shape[0], now._n_trees(), 4, columns="trees")
         stages = now._call(now._model.staged_predict, rows)
         for stage in range(stages.shape[1]):
             yield now.classes_[stages[:, stage]]
@@ -338,13 +336,10 @@ class Boosting(OneLabelMixin, TreeMixin, ExplainMixin, DecisionMixin, Learner):
         return _categories.numbered(X, columns, names, learn=learn)
 
     def _more_state(self) -> dict[str, Any]:
-        state: dict[str, Any] = {}
-        if self._category_names:
-            state["category_names"] = list(self._category_names.items())
-        if self.evals_result_:
-            values = self.evals_result_.items()
-            state["evals_result"] = {name: found.tolist() for name, found in values}
-        return state
+        names, values = list(self._category_names.items()), self.evals_result_.items()
+        evaluations = {name: found.tolist() for name, found in values}
+        state = {"category_names": names, "evals_result": evaluations}
+        return {name: value for name, value in state.items() if value}
 
     def _set_more_state(self, state: dict[str, Any]) -> None:
         evaluations = state.get("evals_result", {}).items()

@@ -62,9 +62,7 @@ class ExplainMixin:
         now, rows = self._now(X)
         if sp.issparse(rows):
             return contributions(now, rows, codes_of(now, rows, labels))
-        _validation.check_dense_size(
-            rows.shape[0], rows.shape[1] + 1, 8, "pass fewer rows at a time", "features"
-        )
+        _validation.check_dense_size(rows.shape[0], rows.shape[1] + 1, 8, columns="features")
         return contributions(now, rows, codes_of(now, rows, labels)).toarray()
 
     def explain(self: Any, X: Any, k: int = 3) -> list[Explanation]:

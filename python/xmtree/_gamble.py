@@ -134,8 +134,7 @@ class GambleClassifier(Boosting):
 
     If errors differ in cost, ``clf.classes_[(clf.predict_proba(X) @ costs).argmin(axis=1)]`` is
     the class of lowest expected cost; ``costs[i, j]`` is the cost of predicting class j if class
-    i is true. The temperature does not change the order of classes; ``decision_function``
-    omits it.
+    i is true. The temperature does not change the order of classes; ``decision_function`` omits it.
 
     See Also
     --------
@@ -160,9 +159,6 @@ class GambleClassifier(Boosting):
     True
     >>> len(clf.trees_)
     20
-    >>> labels, scores = clf.predict_topk(X[:1], k=2)
-    >>> int(labels[0, 0])
-    0
     """
 
     _short_name = "gamble"
@@ -230,8 +226,8 @@ class SAMMEClassifier(Boosting):
     -----
     A tree of discrete votes outputs 1 for the class it votes for and -1 / (n_classes - 1) for the
     others. Its weight is (n_classes - 1)^2 / n_classes alpha with alpha = log((1 - e) / e) +
-    log(n_classes - 1) and e its weighted error. The factor changes no
-    prediction; it puts the scores on the scale that ``predict_proba`` expects.
+    log(n_classes - 1) and e its weighted error. The factor changes no prediction; it puts the
+    scores on the scale that ``predict_proba`` expects.
 
     See Also
     --------

@@ -189,9 +189,6 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     True
     >>> bool(clf.score(X, y) <= clf.candidate_recall(X, y))
     True
-    >>> labels, scores = clf.set_params(beam_size=4).predict_topk(X, k=3)
-    >>> labels.shape
-    (1797, 3)
     """
 
     _short_name = "recall-tree"

@@ -23,6 +23,8 @@ T = TypeVar("T")
 
 #: Size limit of a dense result: 8 GiB, or half of the machine's memory if that is less.
 MAX_DENSE_BYTES = 8 << 30
+#: Advice if a result is larger.
+_FEWER = "pass fewer rows at a time"
 
 #: Prefixes of the names of types of dates and times in numpy, pandas and polars, in lower case.
 _TIMES = ("date", "time", "duration", "period")
@@ -132,7 +134,7 @@ def seed(random_state: Any) -> int:
 
 
 def check_dense_size(
-    n_rows: int, n_columns: int, item_size: int, instead: str, columns: str = "classes"
+    n_rows: int, n_columns: int, item_size: int, instead: str = _FEWER, columns: str = "classes"
 ) -> None:
     """Refuse a result of ``n_rows`` x ``n_columns`` that would not fit in memory."""
     size = n_rows * n_columns * item_size

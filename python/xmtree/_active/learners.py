@@ -80,15 +80,6 @@ as for :class:`ActiveLearner`
     >>> active = ActiveGamble(n_initial=10, n_per_round=5, n_rounds=6, random_state=0)
     >>> active.fit(X, y).learning_curve_.n_samples
     array([10, 15, 20, 25, 30, 35])
-
-    With labels provided on request:
-
-    >>> active = active.start(X)
-    >>> while active.stop_reason_ is None:
-    ...     rows = active.query()
-    ...     active = active.teach(rows, y[rows])
-    >>> len(active.selected_)
-    35
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

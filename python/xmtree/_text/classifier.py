@@ -273,9 +273,8 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
         Returns
         -------
         list of Explanation
-            One for each label, best first: ``label``, ``score``, ``base`` (with features that the
-            text lacks, which contribute in boosting only), and ``contributions`` as pairs of a word
-            and its contribution, those of the largest size first.
+            As for :meth:`OAAClassifier.explain`, with words as features. ``base`` includes features
+            that the text lacks, which contribute in boosting only.
         """
         learner = self._trained()
         check_explains(learner)

@@ -63,11 +63,7 @@ def _read(
     n_bytes = training.__sizeof__()
     # Memory for the examples, their scaled values for the scorers (half as much), and per thread a
     # copy of a node's examples (at the root at least half of them).
-    refuse(
-        lambda threads: n_bytes * (3 + threads) // 2,
-        "each worker holds all examples",
-        workers,
-    )
+    refuse(lambda threads: n_bytes * (3 + threads) // 2, "each worker holds all examples", workers)
     return training, local, target.labels
 
 
@@ -102,9 +98,8 @@ class DaskLdSMClassifier(DaskEstimator):
     client : distributed.Client, optional
         The current client by default; ``clone`` and pickle leave it out.
     **params
-        Parameters of :class:`xmtree.LdSMClassifier` except ``n_jobs`` (a worker's
-        threads are used) and ``warm_start``.
-        ``verbose=1`` shows a progress bar of the tasks.
+        Parameters of :class:`xmtree.LdSMClassifier` except ``n_jobs`` (a worker's threads are
+        used) and ``warm_start``. ``verbose=1`` shows a progress bar of the tasks.
 
     Attributes
     ----------

@@ -166,14 +166,9 @@ class DaskOAAClassifier(DaskEstimator):
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,), if ``X`` was a data frame
 
-    Examples
+    See Also
     --------
-    >>> from distributed import Client
-    >>> from xmtree.dask import DaskOAAClassifier
-    >>> from xmtree.datasets import load_demo
-    >>> data = load_demo("letter")  # doctest: +SKIP
-    >>> with Client() as client:  # doctest: +SKIP
-    ...     model = DaskOAAClassifier(random_state=0).fit(data.X_train, data.y_train)
+    DaskLdSMClassifier : Used in the same way; its description has an example.
     """
 
     _local_class = OAAClassifier

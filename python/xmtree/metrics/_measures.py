@@ -304,10 +304,9 @@ def make_scorers(
 
     They rank labels by ``predict_topk`` of an estimator or of a pipeline's last step. With
     averages there are also "f1_micro", "precision_micro", "recall_micro" and so on, of the labels
-    that ``predict`` returns. Pass all of
-    them to ``cross_validate`` or, with ``refit="P@1"``, ``GridSearchCV``, or one of them to
-    ``cross_val_score``. Label lists need ``cv=KFold(...)``, as scikit-learn's ``cv=3`` refuses
-    them. Only ``GridSearchCV`` accepts a sparse indicator.
+    that ``predict`` returns. Pass all of them to ``cross_validate`` or, with ``refit="P@1"``,
+    ``GridSearchCV``, or one of them to ``cross_val_score``. Label lists need ``cv=KFold(...)``, as
+    scikit-learn's ``cv=3`` refuses them. Only ``GridSearchCV`` accepts a sparse indicator.
 
     Parameters
     ----------

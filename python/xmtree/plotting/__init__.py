@@ -16,9 +16,4 @@ except ImportError as error:
 from xmtree.plotting._curves import plot_confusion, plot_reliability
 from xmtree.plotting._trees import plot_depth_histogram, plot_tree
 
-__all__ = [
-    "plot_confusion",
-    "plot_depth_histogram",
-    "plot_reliability",
-    "plot_tree",
-]
+__all__ = ["plot_confusion", "plot_depth_histogram", "plot_reliability", "plot_tree"]

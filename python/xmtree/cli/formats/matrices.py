@@ -96,11 +96,7 @@ class SvmlightReader(Reader):
         self._n_features = MAX_FEATURES
 
     def _parameters(self, sets: Sets) -> dict[str, Any]:
-        return {
-            "n_features": self._n_features,
-            "zero_based": self._zero_based,
-            "multilabel": sets,
-        }
+        return {"n_features": self._n_features, "zero_based": self._zero_based, "multilabel": sets}
 
     def load(self, sets: Sets, as_matrix: Callable[[Batch], Any]) -> Batch:
         X, y = datasets.load_svmlight(self.path, **self._parameters(sets))

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from starlette.applications import Starlette
@@ -45,8 +46,8 @@ class Service:
             Route("/", self._card, methods=["GET"]),
             Route("/health", self._health, methods=["GET"]),
             Route("/openapi.json", self._openapi, methods=["GET"]),
-            Route("/predict", self._predict, methods=["POST"]),
-            Route("/predict_topk", self._predict_topk, methods=["POST"]),
+            Route("/predict", partial(self._answer, Served.predict), methods=["POST"]),
+            Route("/predict_topk", partial(self._answer, Served.predict_topk), methods=["POST"]),
         ]
         handlers: Any = {HTTPException: _refusal, Exception: _failure}
         return Starlette(routes=routes, exception_handlers=handlers)
@@ -56,13 +57,7 @@ class Service:
         async with self._reloads:
             self._served = await asyncio.get_running_loop().run_in_executor(None, self._load)
 
-    async def _predict(self, request: Request) -> Response:
-        return await self._answer(request, Served.predict)
-
-    async def _predict_topk(self, request: Request) -> Response:
-        return await self._answer(request, Served.predict_topk)
-
-    async def _answer(self, request: Request, answer: Callable[[Served, bytes], bytes]) -> Response:
+    async def _answer(self, answer: Callable[[Served, bytes], bytes], request: Request) -> Response:
         """Return the answer within the limits."""
         seconds, loop = self._limits.seconds, asyncio.get_running_loop()
         deadline = loop.time() + seconds
