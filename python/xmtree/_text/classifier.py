@@ -135,7 +135,7 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
     >>> labels, scores = model.predict_topk(["when will it have arrived"], k=2)
     >>> labels.tolist()
     [['delivery', 'swallowed']]
-    >>> model.explain("my card arrived", k=1)[0].words[0][0]
+    >>> model.explain("my card arrived", k=1)[0].contributions[0][0]
     'arrived'
 
     Label sets, as lists:

@@ -32,10 +32,7 @@ class FastTextReader(Reader):
     name = "fasttext"
     kind = "texts"
     endings = (".fasttext", ".ft")
-
-    @classmethod
-    def begins_with(cls, first_line: str) -> bool:
-        return first_line.lstrip().startswith(_PREFIX)
+    opening = re.compile(rf"\s*{_PREFIX}.*")
 
     def batches(self, sets: Sets = True) -> Iterator[Batch]:
         found = (line.split() for line in self.lines())
@@ -48,8 +45,6 @@ class FastTextReader(Reader):
             yield Batch(texts, Labels.of(labels), lines=list(range(line, line + len(rows))))
             line += len(rows)
 
-
-_VW_LINE = re.compile(r"\s*([^\s|]+\s+){0,3}('?[^\s|]*)?\|.*")
 
 #: Labels, importance, features, line.
 _Example = tuple[list[str], float, dict[str, float], int]
@@ -68,10 +63,7 @@ class VwReader(Reader):
 
     name = "vw"
     endings = (".vw",)
-
-    @classmethod
-    def begins_with(cls, first_line: str) -> bool:
-        return _VW_LINE.fullmatch(first_line) is not None
+    opening = re.compile(r"\s*([^\s|]+\s+){0,3}('?[^\s|]*)?\|.*")
 
     def batches(self, sets: Sets = True) -> Iterator[Batch]:
         found = self._examples()

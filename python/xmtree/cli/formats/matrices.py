@@ -14,21 +14,15 @@ from xmtree.cli.formats.reader import Batch, Labels, Reader, Sets
 #: Largest number of columns of svmlight text.
 MAX_FEATURES = 2**31 - 1
 
-_XMC_HEADER = re.compile(r"\s*\d+\s+\d+\s+\d+\s*")
-_SVMLIGHT_LINE = re.compile(r"\s*[-+\d.,eE]*(\s+(qid|\d+):\S+)*\s*(#.*)?")
-
 
 class XmcReader(Reader):
     """The text format of the Extreme Classification Repository."""
 
     name = "xmc"
     endings = (".xmc",)
+    opening = re.compile(r"\s*\d+\s+\d+\s+\d+\s*")
     untyped_labels = False
     has_one_label_each = False
-
-    @classmethod
-    def begins_with(cls, first_line: str) -> bool:
-        return _XMC_HEADER.fullmatch(first_line) is not None
 
     def load(self, sets: Sets, as_matrix: Callable[[Batch], Any]) -> Batch:
         X, y = datasets.load_xmc(self.path, multilabel=sets)
@@ -55,6 +49,7 @@ class SvmlightReader(Reader):
 
     name = "svmlight"
     endings = (".svm", ".svmlight", ".libsvm")
+    opening = re.compile(r"\s*[-+\d.,eE]*(\s+(qid|\d+):\S+)*\s*(#.*)?")
     takes = frozenset({"index_base", "n_features"})
     untyped_labels = False
     has_one_label_each = False
@@ -66,10 +61,6 @@ class SvmlightReader(Reader):
             self._zero_based = options.index_base == "0"
         #: Number of columns; None for as many as the file has.
         self._n_features: int | None = getattr(options, "n_features", None)
-
-    @classmethod
-    def begins_with(cls, first_line: str) -> bool:
-        return _SVMLIGHT_LINE.fullmatch(first_line) is not None
 
     @property
     def index_base(self) -> int:

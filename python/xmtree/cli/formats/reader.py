@@ -1,6 +1,7 @@
 """The interface of every input format: a :class:`Reader` that yields batches."""
 
 import argparse
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -95,6 +96,8 @@ class Reader(ABC):
     kind: str = "numbers"
     #: Extensions of the format, before .gz, .xz or .zst.
     endings: ClassVar[tuple[str, ...]] = ()
+    #: Pattern of the first line of most files of the format, if it is known.
+    opening: ClassVar[re.Pattern[str] | None] = None
     #: Command-line options that the format reads.
     takes: ClassVar[frozenset[str]] = frozenset()
     #: True if labels are read as text, which become integers only if all of them are.
@@ -115,7 +118,7 @@ class Reader(ABC):
     @classmethod
     def begins_with(cls, first_line: str) -> bool:
         """Return whether a file with this first line most likely has this format."""
-        return False
+        return cls.opening is not None and bool(cls.opening.fullmatch(first_line))
 
     def table_options(self) -> dict[str, Any]:
         """Return the given options that say how a table is read."""

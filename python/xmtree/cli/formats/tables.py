@@ -5,6 +5,7 @@ import csv
 import difflib
 import io
 import json
+import re
 import sys
 from abc import abstractmethod
 from collections import Counter
@@ -382,11 +383,8 @@ class JsonLinesReader(TableReader):
 
     name = "jsonl"
     endings = (".jsonl", ".ndjson")
+    opening = re.compile(r"\s*\{.*")
     untyped_labels = False
-
-    @classmethod
-    def begins_with(cls, first_line: str) -> bool:
-        return first_line.lstrip().startswith("{")
 
     def chunks(self) -> Iterator[Chunk]:
         numbered = enumerate(self.lines(), 1)
