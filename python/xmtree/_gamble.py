@@ -63,9 +63,8 @@ class GambleClassifier(Boosting):
     n_jobs : int, optional
         Number of threads; None is 1, -1 is all cores. Threads read the features and share the
         rows of a prediction; trees grow on one thread. The model does not depend on it.
-    verbose : int, default=0
-        With 1, a progress bar on stderr, if that is a terminal, with the rate and the
-        held-out error.
+    verbose : int, default=0, as for :class:`OAAClassifier`
+        With the held-out error in place of the progressive error.
     min_samples_leaf : int, default=1
         Smallest number of rows of a leaf.
     max_features : float, default=0.3

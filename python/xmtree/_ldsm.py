@@ -102,11 +102,9 @@ class LdSMClassifier(ThresholdMixin, LinearMixin, TreeMixin, Learner):
         of the values are not zero, by plain gradient steps on features that are standardized by
         the node's own examples.
     scaling : {"log", "none", "row", "standard", "auto"}, default="log"
-        Scaling of features before learning. "log": ln(1 + x) of each value (-ln(1 - x) of a
-        negative one), which suits counts and changes 0 and 1 only by a constant factor. "row":
-        rows are divided by their length. "standard": columns are centered and divided by their
-        standard deviation. "auto": "standard" if more than half of the values are not zero and rows
-        differ in length, else "row". "none": features are used as they are.
+        Scaling of features before learning, as for :class:`OAAClassifier`. "log" suits counts and
+        changes 0 and 1 only by a constant factor. "auto" is "standard" if more than half of the
+        values are not zero and rows differ in length, else "row".
     n_bits : int, optional
         Hash columns into ``2**n_bits``. Rows may then have any number of columns.
     n_negatives : int, optional

@@ -139,9 +139,6 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     >>> clf = LOMTreeClassifier(n_estimators=10, random_state=0).fit(X, y)
     >>> clf.score(X, y) > 0.9
     True
-    >>> labels, scores = clf.predict_topk(X, k=3)
-    >>> labels.shape
-    (1797, 3)
     """
 
     _short_name = "lomtree"

@@ -61,9 +61,8 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     n_jobs : int, optional
         Number of threads; None is 1, -1 is all cores. The model does not depend on it. Two threads
         speed up training with "softmax" and "margin".
-    verbose : int, default=0
-        With 1, a progress bar on stderr, if that is a terminal, with the rate, the
-        progressive error and the progressive recall of the candidates.
+    verbose : int, default=0, as for :class:`OAAClassifier`
+        Also with the progressive recall of the candidates.
     max_depth : int, optional
         D of [1]_: largest depth of the tree. By default three quarters of the levels that would
         separate all classes, counted as for ``max_candidates``, rounded up. The last levels cost

@@ -139,9 +139,7 @@ class ActiveSession(SessionPredictor):
             The pool: all rows that may be labeled. It is copied only if it must be
             converted, so do not change it. Include rows that already have a label, and
             ``teach`` them first.
-        X_val, y_val : rows and labels, optional
-            Validation set, on which the error is measured after each round; required for
-            ``early_stopping``.
+        X_val, y_val : as for :meth:`fit`; required for ``early_stopping``
 
         Returns
         -------

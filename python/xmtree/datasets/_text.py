@@ -192,8 +192,7 @@ def iter_svmlight(
 
     Parameters
     ----------
-    batch_size : int, default=4096
-        Rows per batch; the last batch may have fewer.
+    batch_size : int, default=4096, as for :func:`iter_xmc`
     path, n_features, zero_based, multilabel : as for :func:`load_svmlight`
 
     Yields

@@ -317,8 +317,7 @@ def make_scorers(
     classes : array of shape (n_labels,), optional
         Labels of the propensities and of an indicator's columns. The default is the columns
         themselves, or 0, 1, ... for integer labels.
-    empty : {"zero", "skip"}, default="zero"
-        Whether rows without true labels score 0 or are left out.
+    empty : {"zero", "skip"}, default="zero", as for :func:`precision_at_k`
     average : {"micro", "macro", "row"} or sequence of these, default=()
         As for :func:`f1_score`.
 
