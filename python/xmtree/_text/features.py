@@ -163,7 +163,7 @@ class TextFeatures:
         signs, word_of = np.array(entries, int).reshape(-1, 2).T
         at = word_of, np.arange(len(pieces))
         sums = sp.csr_matrix((signs.astype(np.float32), at), (len(places), len(pieces)))
-        removed = sp.csr_matrix(sums @ _matrix(self._counted(pieces)))
+        removed = sp.csr_matrix(sums @ self._counts(pieces))
         removed.eliminate_zeros()
         return removed
 
@@ -203,6 +203,9 @@ class TextFeatures:
     def n_columns(self) -> int:
         """Return the width of the rows."""
         return self._counter.n_columns
+
+    def _counts(self, texts: list[str]) -> sp.csr_matrix:
+        return _matrix(self._counted(texts))
 
     def _counted(self, texts: list[str], n_jobs: int | None = None) -> _one_row.Csr:
         n_threads = _one_row.n_threads(n_jobs, len(texts))
