@@ -34,13 +34,14 @@ def plot_reliability(
 
     Parameters
     ----------
-    y_true, classes : as for :func:`xmtree.metrics.calibration_error`
+    y_true : indicator of shape (n, n_labels), label lists, or labels of shape (n,)
     labels : array of shape (n,) or (n, k), best first
         Labels from ``predict``, or from ``predict_topk``, whose first column is used.
     probabilities : array of shape (n,) or (n, k), from 0 to 1
         Probabilities of these labels.
     n_bins : int, default=10
         Number of bins of equal width from 0 to 1.
+    classes : as for :func:`xmtree.metrics.calibration_error`
     label : str, optional
         Name of the curve in the legend.
     ax : matplotlib Axes or empty Figure, by default a new one
