@@ -580,6 +580,17 @@ def test_rows_with_any_keys_are_hashed(batch_size, tmp_path):
     assert y.tolist() == ["x", "y"]
 
 
+def test_columns_of_hashed_rows_are_checked(tmp_path):
+    late = write_json_lines(tmp_path / "t", [{"a": 1}, {"a": 2, "label": "x"}])
+    batches = iter_table(late, 1, n_bits=4)
+    next(batches)
+    with pytest.raises(ValueError, match=r":3: the key 'label' .* it by label_column"):
+        next(batches)
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="no feature 'c'; it has 'a', 'b'"):
+        next(iter_table(tmp_path / "t.csv", n_bits=4, columns=["c"]))
+
+
 def test_tables_of_texts_and_of_label_sets(tmp_path):
     path = write_json_lines(
         tmp_path / "t", [{"text": t, "labels": s} for t, s in zip(TEXTS, SETS, strict=True)]

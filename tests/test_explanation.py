@@ -263,6 +263,13 @@ def test_words_share_the_contributions_of_their_pairs():
     assert found.base == pytest.approx(model.learner_.intercept_[0])
 
 
+def test_the_base_includes_words_that_a_text_lacks():
+    texts, labels = ["good film", "bad film", "good song", "bad song"] * 8, [1, 0, 1, 0] * 8
+    model = TextClassifier(GambleClassifier(n_estimators=5), random_state=0).fit(texts, labels)
+    found = model.explain("good film", k=1)[0]
+    assert found.score == pytest.approx(found.base + sum(x for _, x in found.contributions))
+
+
 @pytest.fixture
 def tables(tmp_path):
     """Return a model of a table and the table."""

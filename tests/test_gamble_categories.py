@@ -136,3 +136,24 @@ def test_any_number_of_categories():
     frame = pd.DataFrame({"color": pd.Series(color).astype(str)})
     model = GambleClassifier(n_estimators=20, random_state=0).fit(frame, y)
     assert model.score(frame, y) == 1
+
+
+@pytest.mark.parametrize("cls", [GambleClassifier, SAMMEClassifier])
+def test_many_names_of_one_row_are_not_learned(cls):
+    random = np.random.default_rng(0)
+    x = random.normal(size=800)
+    y = (x > 0) ^ (random.random(800) < 0.2)
+    frame = pd.DataFrame({"x": x, "id": [f"n{i}" for i in range(800)]})
+    train, test = slice(None, 400), slice(400, None)
+
+    def score(columns):
+        model = cls(n_estimators=10, random_state=0).fit(frame[columns][train], y[train])
+        return model.score(frame[columns][test], y[test])
+
+    assert score(["x", "id"]) > score(["x"]) - 0.05
+
+
+def test_a_column_without_values_may_have_any_type():
+    frame = pd.DataFrame({"x": [0.0, 1] * 20, "s": pd.Series([None] * 40, dtype="string")})
+    model = GambleClassifier(n_estimators=3, random_state=0).fit(frame, [0, 1] * 20)
+    assert model.score(frame, [0, 1] * 20) == 1

@@ -224,3 +224,14 @@ def test_changed_models_refuse_added_rounds():
     # Without warm_start, fit trains from scratch.
     model.set_params(warm_start=False, max_leaves=3).fit(X[:, :2], y)
     assert model.n_features_in_ == 2
+
+
+def test_pickles_without_evaluations_can_be_saved(tmp_path):
+    X = np.arange(40.0).reshape(-1, 1)
+    model = xmtree.GambleClassifier(n_estimators=2, random_state=0).fit(X, X[:, 0] > 20)
+    state = model.__getstate__()
+    del state["evals_result_"]
+    older = xmtree.GambleClassifier.__new__(xmtree.GambleClassifier)
+    older.__setstate__(state)
+    older.save(tmp_path / "model")
+    assert xmtree.load(tmp_path / "model").evals_result_ == {}

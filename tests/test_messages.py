@@ -35,8 +35,10 @@ class Shallow(xmtree.LOMTreeClassifier):
     ids=["list", "array", "series", "column", "frame"],
 )
 def test_text_as_x_points_to_vectorizers(name, texts):
-    with pytest.raises(ValueError, match=r"'a text'.* X must contain numbers; .*TfidfVectorizer"):
-        estimators.ALL[name]().fit(texts, Y)
+    # Boosting takes the strings of a data frame as categories.
+    if name != "gamble" or not isinstance(texts, pd.DataFrame):
+        with pytest.raises(ValueError, match=r"'a text'.* must contain numbers; .*TfidfVectorizer"):
+            estimators.ALL[name]().fit(texts, Y)
     model = estimators.ALL[name]().fit(X, Y)
     with pytest.raises(ValueError, match=r"X must contain numbers; .*TfidfVectorizer"):
         model.predict(texts)

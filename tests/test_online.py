@@ -82,6 +82,12 @@ def test_the_recent_error_of_single_rows():
     assert model.recent_loss(101) == pytest.approx(np.mean(wrong[100:]))
 
 
+def test_the_half_life_may_be_short_after_a_long_call():
+    model = xmtree.OAAClassifier(n_passes=50, random_state=0).fit(X, Y)
+    assert model.n_examples_seen_ > 2000
+    assert model.recent_loss(half_life=1) == pytest.approx(model.progressive_loss_)
+
+
 def test_the_recent_error_begins_with_the_model(tmp_path, monkeypatch):
     model = xmtree.OAAClassifier(random_state=0)
     with pytest.raises(NotFittedError):

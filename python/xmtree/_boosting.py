@@ -335,6 +335,12 @@ class Boosting(OneLabelMixin, TreeMixin, ExplainMixin, DecisionMixin, Learner):
         columns = [column for column in names if column < X.shape[1]]
         return _categories.numbered(X, columns, names, learn=learn)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "_model"):
+            # Pickles of 0.1.0 have none.
+            self.__dict__.setdefault("evals_result_", {})
+
     def _more_state(self) -> dict[str, Any]:
         names, values = list(self._category_names.items()), self.evals_result_.items()
         evaluations = {name: found.tolist() for name, found in values}

@@ -17,6 +17,8 @@ from xmtree._typing import MatrixLike
 
 #: Features with their contributions.
 Pairs = list[tuple[Any, float]]
+#: Memory of an entry of a dense result: pairs of the core, a CSR matrix, and the array.
+_ENTRY_BYTES = 36
 
 
 class Explanation(NamedTuple):
@@ -62,7 +64,9 @@ class ExplainMixin:
         now, rows = self._now(X)
         if sp.issparse(rows):
             return contributions(now, rows, codes_of(now, rows, labels))
-        _validation.check_dense_size(rows.shape[0], rows.shape[1] + 1, 8, columns="features")
+        _validation.check_dense_size(
+            rows.shape[0], rows.shape[1] + 1, _ENTRY_BYTES, columns="features"
+        )
         return contributions(now, rows, codes_of(now, rows, labels)).toarray()
 
     def explain(self: Any, X: Any, k: int = 3) -> list[Explanation]:
@@ -143,9 +147,14 @@ def contributions(learner: Any, rows: Any, codes: NDArray[np.uint32]) -> sp.csr_
     return sp.csr_matrix((values, columns, starts), (rows.shape[0], rows.shape[1] + 1))
 
 
-def explained(label: Any, row: sp.csr_matrix, pairs: Pairs) -> Explanation:
-    """Return the explanation for a row of contributions."""
-    return Explanation(label, float(row.data.sum()), float(row.data[-1]), pairs)
+def explained(label: Any, row: sp.csr_matrix, pairs: Pairs, top: int | None = None) -> Explanation:
+    """Return the explanation for a row of contributions, with the ``top`` first of all ``pairs``.
+
+    The base includes features that are not in ``pairs``: those that a text lacks.
+    """
+    score = float(row.data.sum())
+    base = score - sum(contribution for _, contribution in pairs)
+    return Explanation(label, score, base, pairs[:top])
 
 
 def explain_best(

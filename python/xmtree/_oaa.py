@@ -136,8 +136,8 @@ default="squared_hinge"
         Column names, if X was a data frame.
     coef_ : CSR matrix of shape (n_classes, ``n_features_in_``)
         Weights of the scorers; none with ``n_bits``. With the scaling "none" or "standard",
-        ``X @ coef_.T + intercept_`` is the ``decision_function``. With "row" and "log" this holds
-        for scaled rows.
+        ``X @ coef_.T + intercept_`` is the ``decision_function``, with ``optimizer="nag"`` before
+        it is clamped. With "row" and "log" this holds for scaled rows.
     intercept_ : float64 array of shape (n_classes,)
         -inf for classes without examples.
     progressive_loss_ : float

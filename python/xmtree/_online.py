@@ -148,7 +148,7 @@ class OnlineLearner(Learner):
         last : int, default=10_000
             Number of recent examples, up to 100,000. Those of a call of ``partial_fit`` count
             together, and small calls by 100 examples or a little more, so it may be exceeded by
-            as many. After :func:`xmtree.load` the window begins with the next call.
+            as many. After :func:`xmtree.load` all earlier examples count as one call.
         half_life : float, optional
             Instead, count each example by 0.5 ** (age / half_life), where age is the number of
             later examples, for a call the mean; from 1 to 10,000.
@@ -167,7 +167,9 @@ class OnlineLearner(Learner):
         ages = counts[-1, 0] - counts[:, 0]
         share = (ages[1:] < last).astype(float)
         if half_life is not None:
-            share = 0.5 ** ((ages[:-1] + ages[1:]) / 2 / half_life)
+            middle = (ages[:-1] + ages[1:]) / 2
+            # Relative to the last call: the shares of a long call would all be 0.
+            share = 0.5 ** ((middle - middle[-1]) / half_life)
         weight, wrong = share @ np.diff(counts[:, 1:], axis=0)
         # Rounding may leave a little below 0.
         return min(max(float(wrong / weight), 0.0), 1.0) if weight > 0 else np.nan

@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
                 pairs = model.estimator._features.by_word(given[at], found[at])
             else:
                 pairs = _explanation.named_pairs(names, found[at])
-            why = _explanation.explained(own, found[at], pairs[: options.top])
+            why = _explanation.explained(own, found[at], pairs, options.top)
             first = {"label": why.label, "score": why.score, "base": why.base}
             yield [name for name, _ in why.contributions], [x for _, x in why.contributions], first
 

@@ -65,6 +65,8 @@ class TableReader(Reader):
     )
     #: True if messages name a row by its line.
     has_lines: ClassVar[bool] = True
+    #: True if a row need not have all columns.
+    may_lack_keys: ClassVar[bool] = False
 
     def __init__(self, path: str, options: argparse.Namespace) -> None:
         super().__init__(path, options)
@@ -103,7 +105,8 @@ class TableReader(Reader):
         self._selected = columns
         roles = self._known_roles()
         for name in columns or ():
-            if name == roles.label or not (self.as_dicts or name in roles.features):
+            is_known = name in roles.features or (self.as_dicts and self.may_lack_keys)
+            if name == roles.label or not is_known:
                 found = _shown(roles.features)
                 raise ValueError(f"{self.shown_name} has no feature {name!r}; it has {found}")
 
@@ -263,6 +266,12 @@ class TableReader(Reader):
         """Return rows as dictionaries of numbers and texts, without missing values."""
         rows: list[dict[str, Any]] = [{} for _ in chunk.places]
         label = self._known_roles().label
+        late = next((name for name in LABEL_NAMES if name in chunk.names), None)
+        if label is None and self._selected is None and late is not None:
+            raise ValueError(
+                f"{self._row(chunk.places[0])}: the key {late!r} appears here or later, but not in "
+                "the first batch; name it by label_column, or other columns by columns"
+            )
         for name in self._selected or [name for name in chunk.names if name != label]:
             for row, value, place in zip(rows, chunk.values(name), chunk.places, strict=True):
                 if value is None or value == "":
@@ -385,6 +394,7 @@ class JsonLinesReader(TableReader):
     endings = (".jsonl", ".ndjson")
     opening = re.compile(r"\s*\{.*")
     untyped_labels = False
+    may_lack_keys = True
 
     def chunks(self) -> Iterator[Chunk]:
         numbered = enumerate(self.lines(), 1)

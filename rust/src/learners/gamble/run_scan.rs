@@ -324,6 +324,11 @@ impl RunScan {
                 clear(by_class, &items[run.range()]);
             }
         };
+        // Without rows outside the tree, the order of many categories would be fitted to the rows
+        // that score it.
+        if others.is_some_and(|others| others.items.is_empty()) {
+            return;
+        }
         for class in heaviest_classes(node) {
             let prior = if others.is_some() { PRIOR_ROWS } else { 0.0 };
             let prior_own = prior * node.totals[class as usize] / node.len() as f64;
@@ -331,8 +336,8 @@ impl RunScan {
             let share = |run: &Run| {
                 let (mut own, mut all) = (prior_own, prior);
                 let items = match others {
-                    Some(others) if !others.items.is_empty() => others.items_of(run.code),
-                    _ => &items[run.range()],
+                    Some(others) => others.items_of(run.code),
+                    None => &items[run.range()],
                 };
                 for item in items {
                     let weight = f64::from(item.weight);

@@ -315,7 +315,14 @@ impl Tree {
                 && (node.left as usize) < self.nodes.len() - 1
                 && node.set.is_none_or(|set| (set as usize) < self.sets.len())
         };
+        let mut n_parents = vec![0_u32; self.nodes.len() + 1];
+        for node in self.nodes.iter().filter(|node| !node.is_leaf()) {
+            let left = (node.left as usize).min(self.nodes.len() - 1);
+            n_parents[left] += 1;
+            n_parents[left + 1] += 1;
+        }
         !self.nodes.is_empty()
+            && n_parents[1..self.nodes.len()].iter().all(|&n| n == 1)
             && self.nodes.len() == self.statistics.len()
             && self.statistics[0].weight > 0.0
             && self.leaves.are_sound(n_classes)
