@@ -62,11 +62,10 @@ def numbered(X: Any, columns: list[int], names: Names, *, learn: bool) -> Any:
         missing = np.asarray(series.isna() if hasattr(series, "isna") else series.is_null())
         values = series.to_list()
         if column not in names:
-            if missing.all():
-                # Such a column may have a type that is neither numbers nor strings.
-                found[column] = np.full(len(values), np.nan)
-                continue
-            if all(isinstance(values[row], Real) for row in np.flatnonzero(~missing)):
+            # A column without values may have a type that is not numeric.
+            if not missing.all() and all(
+                isinstance(values[row], Real) for row in np.flatnonzero(~missing)
+            ):
                 continue
             names[column] = []
         present = [values[row] for row in np.flatnonzero(~missing)]
