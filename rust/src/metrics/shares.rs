@@ -45,6 +45,27 @@ pub struct Bends {
     pub below: f64,
 }
 
+/// Returns how far a logit is above 1 and below -1.
+fn beyond(logit: f64) -> [f64; 2] {
+    [(logit - 1.0).max(0.0), (-1.0 - logit).max(0.0)]
+}
+
+impl From<[f64; 7]> for Shares {
+    /// Makes the map of these [`parameters`](Self::parameters).
+    fn from([slope, rest, top_slope, intercept, above, below, others]: [f64; 7]) -> Self {
+        Self {
+            slope,
+            rest,
+            top: Line {
+                slope: top_slope,
+                intercept,
+            },
+            bends: Bends { above, below },
+            others,
+        }
+    }
+}
+
 impl Default for Shares {
     /// The softmax.
     fn default() -> Self {
@@ -206,10 +227,17 @@ impl Shares {
         }
     }
 
+    /// Returns slope, rest, slope and intercept of the line, its bends above and below, and others.
+    pub fn parameters(&self) -> [f64; 7] {
+        let (Line { slope, intercept }, Bends { above, below }) = (self.top, self.bends);
+        let Self { rest, others, .. } = *self;
+        [self.slope, rest, slope, intercept, above, below, others]
+    }
+
     /// Returns the probability of the best label, whose share has this logit.
     fn top_probability(&self, logit: f64) -> f64 {
-        let Bends { above, below } = self.bends;
-        let bent = above * (logit - 1.0).max(0.0) + below * (-1.0 - logit).max(0.0);
+        let [above, below] = beyond(logit);
+        let bent = self.bends.above * above + self.bends.below * below;
         let intercept = self.top.intercept + bent;
         Line {
             intercept,
@@ -326,15 +354,13 @@ fn fit_top(tops: &[Outcome<f64>]) -> (Line, Bends) {
     let ridge = [RIDGE, RIDGE, bend_ridge, bend_ridge];
     let found = fit_logistic([0.0; 4], ridge, tops, |point, &logit| {
         let slanted = point[0].exp() * logit;
-        let (above, below) = ((logit - 1.0).max(0.0), (-1.0 - logit).max(0.0));
+        let [above, below] = beyond(logit);
         let bent = slanted + point[1] + point[2] * above + point[3] * below;
         (bent, [slanted, 1.0, above, below])
     });
-    let (slope, most) = (found[0].exp(), MOST_FLATTENED * found[0].exp());
-    let line = Line {
-        slope,
-        intercept: found[1],
-    };
+    let (slope, intercept) = (found[0].exp(), found[1]);
+    let most = MOST_FLATTENED * slope;
+    let line = Line { slope, intercept };
     let bends = Bends {
         above: found[2].max(-most),
         below: found[3].min(most),
@@ -419,16 +445,7 @@ mod tests {
             (2.0, 4.0, [0.8, 0.2, 0.0, 0.0]),
             (1.0, -3.0, [0.8, 0.2, 0.8, -0.5]),
         ] {
-            let map = Shares {
-                slope,
-                rest,
-                top: Line {
-                    slope: top_slope,
-                    intercept,
-                },
-                bends: Bends { above, below },
-                others: 1.0,
-            };
+            let map = Shares::from([slope, rest, top_slope, intercept, above, below, 1.0]);
             let mut random = Pcg64Mcg::seed_from_u64(5);
             let (mut logits, mut is_right) = (Vec::new(), Vec::new());
             for _ in 0..10_000 {

@@ -13,9 +13,7 @@ use super::arrays::{Either, IndexArray, LabelSetsArg, RowsArg};
 use super::run::brief_or_watched;
 use crate::error::{Error, Result};
 use crate::memory::try_alloc;
-use crate::metrics::{
-    self, softmax, Bends, Line, Outcome, RankedScores, Ranking, Scale, Shares, Weights,
-};
+use crate::metrics::{self, softmax, Line, Outcome, RankedScores, Ranking, Scale, Shares, Weights};
 
 /// y_pred as Python passes it: C-contiguous labels or scores of two dimensions, or scores as a CSR
 /// matrix. The Python code converts all other input.
@@ -118,7 +116,7 @@ pub(super) fn propensities<'py>(
     Ok(found.into_pyarray(py))
 }
 
-/// The parameters of [`Shares`]: slope, rest, slope and intercept of the line, its bends, and others.
+/// [`Shares::parameters`].
 type SharesParameters = [f64; 7];
 
 /// Returns the scale of this name.
@@ -154,19 +152,7 @@ pub(super) fn fit_shares(
     };
     let (hits, weights) = (hits.as_slice()?, weights.as_slice()?);
     let found = py.detach(|| Shares::fit(ranked, hits, weights, n_classes));
-    Ok(found.map(|found| {
-        let Bends { above, below } = found.bends;
-        let Line { slope, intercept } = found.top;
-        [
-            found.slope,
-            found.rest,
-            slope,
-            intercept,
-            above,
-            below,
-            found.others,
-        ]
-    }))
+    Ok(found.map(|found| found.parameters()))
 }
 
 /// Returns slope and intercept of the [`Line`] that fits the scores of labels best. `is_there` says
@@ -204,18 +190,7 @@ pub(super) fn share_probabilities<'py>(
     let [n_rows, width] = [scores.shape()[0], scores.shape()[1]];
     let mut probabilities = scores.as_slice()?.to_vec();
     let scale = scale_by_name(scale)?;
-    let shares = shares.map(
-        |[slope, rest, top_slope, intercept, above, below, others]| Shares {
-            slope,
-            rest,
-            top: Line {
-                slope: top_slope,
-                intercept,
-            },
-            bends: Bends { above, below },
-            others,
-        },
-    );
+    let shares = shares.map(Shares::from);
     let map = |row: &mut [f32]| match shares {
         Some(shares) => shares.apply(scale, n_classes, row),
         None => softmax(scale, row),
