@@ -61,8 +61,8 @@ class Calibration:
     top_slope: float = 1.0
     #: Changes of ``top_slope`` for high and for low logits of the best label.
     bends: tuple[float, float] = (0.0, 0.0)
-    #: Factor of the shares of the other best labels.
-    others: float = 1.0
+    #: Slope and rest of the labels behind the best one; those of all labels if empty.
+    later: tuple[float, ...] = ()
     #: Thresholds of the parameter ``threshold``, if it names an average.
     thresholds: Thresholds | None = None
 
@@ -71,7 +71,8 @@ class Calibration:
         """Return the map for one label per row as the core expects it."""
         if self.rest is None:
             return None
-        return self.slope, self.rest, self.top_slope, self.intercept, *self.bends, self.others
+        later = self.later or (self.slope, self.rest)
+        return self.slope, self.rest, self.top_slope, self.intercept, *self.bends, *later
 
     def to_json(self) -> dict[str, Any]:
         """Return the calibration in JSON types."""
@@ -79,7 +80,7 @@ class Calibration:
         # Older versions know none of these.
         del state["thresholds"]
         if self.rest is None:
-            del state["bends"], state["others"]
+            del state["bends"], state["later"]
         return state if self.thresholds is None else state | {"sets": self.thresholds.to_json()}
 
     @classmethod
@@ -89,14 +90,15 @@ class Calibration:
         sets = state.pop("sets", None)
         thresholds = None if sets is None else Thresholds.from_json(sets)
         above, below = state.pop("bends", (0.0, 0.0))
-        calibration = cls(**state, bends=(above, below), thresholds=thresholds)
+        later = tuple(state.pop("later", ()))
+        calibration = cls(**state, bends=(above, below), later=later, thresholds=thresholds)
         rest = 0.0 if calibration.rest is None else calibration.rest
         numbers = (calibration.slope, calibration.intercept, rest, calibration.top_slope)
         if not (
-            np.isfinite((*numbers, above, below, calibration.others, calibration.threshold)).all()
+            np.isfinite((*numbers, above, below, *later, calibration.threshold)).all()
             and calibration.slope > 0
             and calibration.top_slope > max(0, -above, below)
-            and calibration.others >= 0
+            and (not later or (len(later) == 2 and later[0] > 0))
             and 0 <= calibration.threshold <= 1
             and calibration.n_least in (0, 1)
             and calibration.n_examples >= 0
@@ -119,9 +121,10 @@ def fit_labels(
     found = _core.fit_shares(scores, scale, hits, weights, n_classes)
     if found is None:
         return Calibration()
-    slope, rest, top_slope, intercept, above, below, others = found
+    slope, rest, top_slope, intercept, above, below, *later = found
+    bends = above, below
     return Calibration(
-        slope, intercept, rest=rest, top_slope=top_slope, bends=(above, below), others=others
+        slope, intercept, rest=rest, top_slope=top_slope, bends=bends, later=tuple(later)
     )
 
 
@@ -153,15 +156,17 @@ def without_unseen_columns(
     held_out = X[rows]
     if isinstance(X, np.ndarray):
         return held_out
-    if np.count_nonzero(_occurrences(X, weights)) < CLOSED_SHARE * X.shape[1]:
+    if np.count_nonzero(_occurring(X, weights)) < CLOSED_SHARE * X.shape[1]:
         return held_out
-    is_known = _occurrences(X, learned)[held_out.indices] > 0
+    is_known = _occurring(X, learned)[held_out.indices]
     starts = np.concatenate(([0], np.cumsum(is_known)))[held_out.indptr]
     parts = held_out.data[is_known], held_out.indices[is_known], starts
     return sp.csr_matrix(parts, shape=held_out.shape)
 
 
-def _occurrences(X: Any, weights: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the number of values in each column, over rows with a weight."""
-    has_weight = np.repeat(weights > 0, np.diff(X.indptr))
-    return np.bincount(X.indices[has_weight], minlength=X.shape[1])
+def _occurring(X: Any, weights: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return whether each column has a value in a row with a weight."""
+    rows = X if np.all(weights > 0) else X[weights > 0]
+    occurring = np.zeros(X.shape[1], bool)
+    occurring[rows.indices] = True
+    return occurring

@@ -428,7 +428,7 @@ class LdSMClassifier(ThresholdMixin, LinearMixin, TreeMixin, Learner):
             rest=found["shares_rest"],
             top_slope=found["shares_top_slope"],
             bends=(found["shares_bend_above"], found["shares_bend_below"]),
-            others=found["shares_others"],
+            later=(found["shares_later_slope"], found["shares_later_rest"]),
         )
 
     def _to_probabilities(self, scores: NDArray[Any]) -> NDArray[np.float32]:

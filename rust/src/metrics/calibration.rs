@@ -54,10 +54,11 @@ impl Line {
         let deviation = (squares.sum::<f64>() / total).sqrt();
         let deviation = if deviation > 0.0 { deviation } else { 1.0 };
         // The search is over the slope and intercept of `(x - mean) / deviation`.
-        let [log_slope, shift] = fit_logistic([0.0; 2], [RIDGE; 2], points, |point, row| {
-            let slanted = point[0].exp() * (row - mean) / deviation;
-            (slanted + point[1], [slanted, 1.0])
-        });
+        let ([log_slope, shift], _) =
+            fit_logistic([0.0; 2], [RIDGE; 2], 0.0, points, |point, row| {
+                let slanted = point[0].exp() * (row - mean) / deviation;
+                (slanted + point[1], [slanted, 1.0])
+            });
         let slope = log_slope.exp() / deviation;
         Self {
             slope,
@@ -77,20 +78,21 @@ impl Line {
     }
 }
 
-/// Returns the parameters at which the logistic function of `logit` fits the outcomes best, by
-/// Fisher scoring with Levenberg's and Marquardt's damping. `logit` takes the parameters and a row,
+/// Returns the parameters at which the logistic function of `logit` fits the outcomes best, and
+/// their loss, by Fisher scoring with Levenberg's and Marquardt's damping. `logit` takes the parameters and a row,
 /// and returns the logit and its derivatives by the parameters. The first parameter is the logarithm
 /// of a slope. `ridge` has the weight of half of each parameter's squared distance from `start`; the
-/// loss is a mean over rows.
+/// loss is a mean over rows. See [`minimize`] for `least_gain`.
 ///
 /// As in Platt scaling the targets are those with one more right row and one more wrong row, so that
 /// a few rows that are all right do not give extreme probabilities.
 pub fn fit_logistic<R, const N: usize>(
     start: [f64; N],
     ridge: [f64; N],
+    least_gain: f64,
     rows: &[Outcome<R>],
     logit: impl Fn([f64; N], &R) -> (f64, [f64; N]),
-) -> [f64; N] {
+) -> ([f64; N], f64) {
     let n = rows.len() as f64;
     let total: f64 = rows.iter().map(|row| row.weight).sum();
     let right = rows.iter().filter(|row| row.is_right);
@@ -127,6 +129,18 @@ pub fn fit_logistic<R, const N: usize>(
         }
         (loss, down, curvature)
     };
+    minimize(start, least_gain, measure)
+}
+
+/// Searches the point of the least loss, and returns it with its loss, by Newton's method with Levenberg's and Marquardt's damping.
+/// `measure` returns the loss at a point, the negative of its gradient, and its curvature, of which
+/// only the part on and below the diagonal is read. The first parameter is the logarithm of a slope.
+/// A step that lowers the loss by less than `least_gain` is the last one.
+pub(super) fn minimize<const N: usize>(
+    start: [f64; N],
+    least_gain: f64,
+    measure: impl Fn([f64; N]) -> (f64, [f64; N], [[f64; N]; N]),
+) -> ([f64; N], f64) {
     let (mut point, mut damping) = (start, 1e-3);
     let mut here = measure(point);
     for _ in 0..MAX_STEPS {
@@ -145,17 +159,18 @@ pub fn fit_logistic<R, const N: usize>(
             .map(|(next, here)| (next - here).abs());
         let longest = moves.fold(0.0, f64::max);
         let there = measure(next);
-        if there.0 <= loss {
+        let gain = loss - there.0;
+        if gain >= 0.0 {
             (point, here) = (next, there);
             damping *= 0.2;
         } else {
             damping = 8.0 * damping.max(1e-6);
         }
-        if longest < MIN_STEP {
+        if longest < MIN_STEP || (0.0..least_gain).contains(&gain) {
             break;
         }
     }
-    point
+    (point, here.0)
 }
 
 /// Solves a system of equations with a positive definite matrix, given by its part below and on the
@@ -191,7 +206,7 @@ pub fn softmax_slope<R: AsRef<[f32]>>(rows: &[Outcome<R>]) -> Option<f64> {
     if rows.is_empty() {
         return None;
     }
-    let [log_slope] = fit_logistic([0.0], [RIDGE], rows, |[log_slope], scores| {
+    let ([log_slope], _) = fit_logistic([0.0], [RIDGE], 0.0, rows, |[log_slope], scores| {
         let scores = scores.as_ref();
         let slope = log_slope.exp();
         let best = (0..scores.len()).max_by(|&a, &b| scores[a].total_cmp(&scores[b]));

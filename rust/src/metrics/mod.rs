@@ -33,4 +33,6 @@ mod tests;
 pub use calibration::{softmax_slope, Line, Outcome};
 pub use ranking::Ranking;
 pub use scores::{propensities, Measure, Scores, Weights};
-pub use shares::{softmax, spread_over_labels, Bends, RankedScores, Scale, Shares, N_SHARING};
+pub use shares::{
+    softmax, spread_over_labels, Bends, RankedScores, Scale, Shares, Softmax, N_SHARING,
+};

@@ -2,17 +2,17 @@
 //!
 //! It is the softmax of `slope * logit` over the best labels and one more term, `rest`, which all
 //! labels share equally. In a softmax over all labels the many labels far below the best one would
-//! outweigh it. The logit of the best label's share then goes through a line with two bends. The
-//! other best labels share as much of the remaining probability as rows have their label there, and
-//! all labels share the rest.
+//! outweigh it. The logit of the best label's share then goes through a line with two bends. A second
+//! softmax of the same form divides the remaining probability among the other labels.
 //!
-//! Both steps for the best label are fitted to the log loss of "the best label is right" (top-label calibration: C.
-//! Gupta, A. Ramdas, ICLR 2022), not to that of the true label: a tree gives most labels no score at
-//! all, and the few rows of such a label would decide.
+//! Both steps for the best label are fitted to the log loss of "the best label is right" (top-label
+//! calibration: C. Gupta, A. Ramdas, ICLR 2022), not to that of the true label: a tree gives most
+//! labels no score at all, and the few rows of such a label would decide. The second softmax is
+//! fitted to the true labels of the rows whose best label is wrong.
 
 use serde::{Deserialize, Serialize};
 
-use super::calibration::{fit_logistic, Line, Outcome, RIDGE};
+use super::calibration::{fit_logistic, minimize, Line, Outcome, RIDGE};
 
 /// The map from logits to probabilities.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -26,14 +26,20 @@ pub struct Shares {
     /// Added to `top` far from 0. Older files have none.
     #[serde(default)]
     pub bends: Bends,
-    /// Factor of the shares of the other best labels. A tree may list labels that are hardly ever
-    /// right, and the right label of a difficult row is often not listed.
-    #[serde(default = "one")]
-    pub others: f64,
+    /// Division among the labels behind the best one. Older files have none; there it is that of
+    /// all labels. A tree may list labels that are hardly ever right, and the right label of a
+    /// difficult row is often not listed.
+    #[serde(default)]
+    pub later: Option<Softmax>,
 }
 
-fn one() -> f64 {
-    1.0
+/// A softmax over logits and a term for the labels that have none.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Softmax {
+    /// Factor of the logits.
+    pub slope: f64,
+    /// Logit, already scaled, of the part that all labels share.
+    pub rest: f64,
 }
 
 /// The logit that is added for each unit beyond a distance of 1 from 0.
@@ -45,14 +51,24 @@ pub struct Bends {
     pub below: f64,
 }
 
+/// Returns the logit within [`MAX_LOGIT`].
+fn bounded(logit: f64) -> f64 {
+    logit.clamp(-MAX_LOGIT, MAX_LOGIT)
+}
+
 /// Returns how far a logit is above 1 and below -1.
 fn beyond(logit: f64) -> [f64; 2] {
     [(logit - 1.0).max(0.0), (-1.0 - logit).max(0.0)]
 }
 
-impl From<[f64; 7]> for Shares {
+impl From<[f64; 8]> for Shares {
     /// Makes the map of these [`parameters`](Self::parameters).
-    fn from([slope, rest, top_slope, intercept, above, below, others]: [f64; 7]) -> Self {
+    fn from(parameters: [f64; 8]) -> Self {
+        let [slope, rest, top_slope, intercept, above, below, later_slope, later_rest] = parameters;
+        let later = Softmax {
+            slope: later_slope,
+            rest: later_rest,
+        };
         Self {
             slope,
             rest,
@@ -61,7 +77,7 @@ impl From<[f64; 7]> for Shares {
                 intercept,
             },
             bends: Bends { above, below },
-            others,
+            later: Some(later),
         }
     }
 }
@@ -71,23 +87,35 @@ impl Default for Shares {
     fn default() -> Self {
         Self {
             slope: 1.0,
-            rest: -1000.0,
+            rest: NO_REST,
             top: Line::default(),
             bends: Bends::default(),
-            others: 1.0,
+            later: None,
         }
     }
 }
 
+/// Logit of a rest that is 0.
+const NO_REST: f64 = -1000.0;
 /// Number of the best labels of a row that the softmax includes.
 pub const N_SHARING: usize = 20;
 /// Number of the best labels whose standard deviation gives the first slope of the search.
 const N_SPREAD: usize = 5;
 /// Bound of the logits that the line is fitted to.
 const MAX_LOGIT: f64 = 20.7;
-/// Weight of half the square of a bend, beside the summed loss of the rows. Few rows leave the line
+/// Weights of half the squares of the logarithm of the line's slope and of its intercept, and of a
+/// bend, beside the summed loss of the rows. Few rows hardly change the share and leave the line
 /// straight.
+const LINE_RIDGE: f64 = 8.0;
 const BEND_RIDGE: f64 = 6.0;
+/// Gains that end a search, of a mean loss and of a sum over rows: they change no probability.
+const LEAST_GAIN: f64 = 1e-7;
+const LEAST_SUM: f64 = 1e-4;
+/// The line is free if this lowers the summed loss, with the ridge, by more.
+const FAR: f64 = 3.0;
+/// The same of the second softmax: of the logarithm of its slope relative to the first one's, and of
+/// its rest.
+const LATER_RIDGE: [f64; 2] = [1.0, 0.1];
 /// Share of the slope that a bend may take away, so that probabilities grow with the logit.
 const MOST_FLATTENED: f64 = 0.9;
 /// Largest part of the remaining probability that the other best labels share.
@@ -159,79 +187,101 @@ impl Shares {
         let known = each.filter(|((logits, _), &weight)| {
             weight > 0.0 && logits.first().is_some_and(|logit| logit.is_finite())
         });
-        let (rows, is_later): (Vec<_>, Vec<_>) = known
+        let mut wrong = Vec::new();
+        let rows: Vec<_> = known
             .map(|((row, hits), &weight)| {
-                let is_later = hits[1..row.len()].contains(&true);
                 let is_right = hits[0];
-                let outcome = Outcome {
+                if !is_right {
+                    let mut later = row.iter().zip(hits).skip(1);
+                    let place = later.position(|(logit, &hit)| hit && logit.is_finite());
+                    wrong.push((row[1..].to_vec(), place, weight));
+                }
+                Outcome {
                     row,
                     is_right,
                     weight,
-                };
-                (outcome, is_later && !is_right)
+                }
             })
-            .unzip();
+            .collect();
         if rows.is_empty() || n_classes < 2 {
             return None;
         }
         let spread = spread(&rows);
-        let mut best: Vec<f64> = rows.iter().map(|row| row.row[0]).collect();
-        best.sort_unstable_by(f64::total_cmp);
-        let start = [-spread.ln(), best[best.len() / 2] / spread - 2.0];
+        let median = |mut logits: Vec<f64>| {
+            logits.sort_unstable_by(f64::total_cmp);
+            logits.get(logits.len() / 2).copied()
+        };
+        let best = median(rows.iter().map(|row| row.row[0]).collect()).unwrap_or(0.0);
         let n = n_classes as f64;
-        let found = fit_logistic(start, [RIDGE; 2], &rows, |point, row| {
-            top_logit(point, row, n)
+        let start = [-spread.ln(), best / spread - 5.0];
+        let (found, _) = fit_logistic(start, [RIDGE; 2], LEAST_GAIN, &rows, |at, row| {
+            top_logit(at, row, n)
         });
+        let [log_slope, rest] = found;
         let tops = rows.iter().map(|row| Outcome {
-            row: (top_logit(found, &row.row, n).0).clamp(-MAX_LOGIT, MAX_LOGIT),
+            row: bounded(top_logit([log_slope, rest], &row.row, n).0),
             is_right: row.is_right,
             weight: row.weight,
         });
         let (top, bends) = fit_top(&tops.collect::<Vec<_>>());
-        let mut map = Self {
-            slope: found[0].exp(),
-            rest: found[1],
+        let slope = log_slope.exp();
+        let seconds = rows.iter().filter_map(|row| row.row.get(1).copied());
+        let second = median(seconds.filter(|logit| logit.is_finite()).collect());
+        let start = Softmax {
+            slope,
+            rest: slope * second.unwrap_or(best) - 2.0,
+        };
+        let unit = rows.iter().map(|row| row.weight).sum::<f64>() / rows.len() as f64;
+        Some(Self {
+            slope,
+            rest,
             top,
             bends,
-            others: 1.0,
-        };
-        // As if one more row had its label there, and one more had the probability.
-        let total: f64 = rows.iter().map(|row| row.weight).sum();
-        let unit = total / rows.len() as f64;
-        let (mut n_later, mut expected) = (unit, unit);
-        for (row, is_later) in rows.iter().zip(is_later) {
-            let scaled: Vec<f64> = row.row.iter().map(|logit| map.slope * logit).collect();
-            expected += row.weight * map.parts(&scaled, n).later;
-            n_later += row.weight * f64::from(u8::from(is_later));
-        }
-        map.others = n_later / expected;
-        Some(map)
+            later: Some(fit_later(start, &wrong, unit)),
+        })
     }
 
-    /// Divides a probability of 1 among the labels of a row. `scaled` has the scaled logits of the
-    /// best labels.
-    fn parts(&self, scaled: &[f64], n_classes: f64) -> Parts {
-        let peak = scaled[0].max(self.rest);
-        let rest = (self.rest - peak).exp();
-        let first = (scaled[0] - peak).exp() + rest / n_classes;
-        let later: f64 = scaled[1..].iter().map(|logit| (logit - peak).exp()).sum();
-        let others = later + rest * (1.0 - 1.0 / n_classes);
-        let share = (first / (first + others)).clamp(1e-9, 1.0 - 1e-9);
-        let top = self.top_probability(logit(share)).max(1.0 / n_classes);
-        let part = (self.others * later / others.max(f64::MIN_POSITIVE)).min(MOST_SHARED);
+    /// Divides a probability of 1 among the labels of a row, whose best labels have these logits.
+    fn parts(&self, logits: &[f64], n_classes: f64) -> Parts {
+        let (share, _) = top_logit([self.slope.ln(), self.rest], logits, n_classes);
+        let top = self.top_probability(bounded(share)).max(1.0 / n_classes);
+        let Softmax { slope, rest } = self.later.unwrap_or(Softmax {
+            slope: self.slope,
+            rest: self.rest,
+        });
+        let peak = logits
+            .get(1)
+            .map_or(rest, |second| (slope * second).max(rest));
+        let powers = logits[1..].iter().map(|logit| (slope * logit - peak).exp());
+        let listed: f64 = powers.sum();
+        let unlisted = (rest - peak).exp() * (1.0 - 1.0 / n_classes);
+        let part = (listed / (listed + unlisted)).min(MOST_SHARED);
         Parts {
+            slope,
             peak,
             top,
             later: part * (1.0 - top),
-            unit: part * (1.0 - top) / later.max(f64::MIN_POSITIVE),
+            unit: part * (1.0 - top) / listed.max(f64::MIN_POSITIVE),
         }
     }
 
-    /// Returns slope, rest, slope and intercept of the line, its bends above and below, and others.
-    pub fn parameters(&self) -> [f64; 7] {
+    /// Returns slope, rest, slope and intercept of the line, its bends above and below, and slope and
+    /// rest of the later labels.
+    pub fn parameters(&self) -> [f64; 8] {
         let (Line { slope, intercept }, Bends { above, below }) = (self.top, self.bends);
-        let Self { rest, others, .. } = *self;
-        [self.slope, rest, slope, intercept, above, below, others]
+        let (own, rest) = (self.slope, self.rest);
+        let later = self.later.map(|later| [later.slope, later.rest]);
+        let [later_slope, later_rest] = later.unwrap_or([own, rest]);
+        [
+            own,
+            rest,
+            slope,
+            intercept,
+            above,
+            below,
+            later_slope,
+            later_rest,
+        ]
     }
 
     /// Returns the probability of the best label, whose share has this logit.
@@ -251,24 +301,26 @@ impl Shares {
     pub fn apply(self, scale: Scale, n_classes: usize, scores: &mut [f32]) {
         let Some(&first) = scores.first() else { return };
         let (n_classes, second) = (n_classes as f64, scores.get(1).copied());
-        let mut scaled = [f64::NEG_INFINITY; N_SHARING];
-        for (scaled, &score) in scaled.iter_mut().zip(&*scores) {
-            *scaled = self.slope * scale.logit(score);
+        let mut logits = [f64::NEG_INFINITY; N_SHARING];
+        for (logit, &score) in logits.iter_mut().zip(&*scores) {
+            *logit = scale.logit(score);
         }
         // Labels that are no better than the first one beyond the best have no term of their own.
         let bar = scores
             .get(N_SHARING)
-            .map_or(f64::NEG_INFINITY, |&score| self.slope * scale.logit(score));
-        for scaled in &mut scaled {
-            if *scaled <= bar {
-                *scaled = f64::NEG_INFINITY;
+            .map_or(f64::NEG_INFINITY, |&score| scale.logit(score));
+        for logit in &mut logits {
+            if *logit <= bar {
+                *logit = f64::NEG_INFINITY;
             }
         }
-        let parts = self.parts(&scaled, n_classes);
-        let (peak, top) = (parts.peak, parts.top);
+        let parts = self.parts(&logits, n_classes);
+        let top = parts.top;
         let rest = (1.0 - top - parts.later).max(0.0) / (n_classes - 1.0).max(1.0);
         let later = |i: usize| {
-            let own = scaled.get(i).map_or(0.0, |logit| (logit - peak).exp());
+            let own = logits
+                .get(i)
+                .map_or(0.0, |logit| (parts.slope * logit - parts.peak).exp());
             parts.unit * own + rest
         };
         // No label may exceed the best one; the excess goes to all labels.
@@ -293,7 +345,9 @@ impl Shares {
             && self.slope > 0.0
             && self.rest.is_finite()
             && self.top.is_sound()
-            && (self.others.is_finite() && self.others >= 0.0)
+            && self.later.is_none_or(|later| {
+                later.slope.is_finite() && later.slope > 0.0 && later.rest.is_finite()
+            })
             && outer.iter().all(|slope| slope.is_finite() && *slope > 0.0)
     }
 }
@@ -338,7 +392,9 @@ pub fn spread_over_labels(codes: &[i32], probabilities: &[f32], has_one: bool, a
 
 /// The division of a probability of 1 among the labels of a row.
 struct Parts {
-    /// Largest scaled logit, also of the rest.
+    /// Factor of the logits of the later labels.
+    slope: f64,
+    /// Largest scaled logit of a later label, also of the rest.
     peak: f64,
     /// The probability of the best label.
     top: f64,
@@ -350,14 +406,19 @@ struct Parts {
 
 /// Fits the map from logits of the best label's share to its probability.
 fn fit_top(tops: &[Outcome<f64>]) -> (Line, Bends) {
-    let bend_ridge = BEND_RIDGE / tops.len() as f64;
-    let ridge = [RIDGE, RIDGE, bend_ridge, bend_ridge];
-    let found = fit_logistic([0.0; 4], ridge, tops, |point, &logit| {
-        let slanted = point[0].exp() * logit;
-        let [above, below] = beyond(logit);
-        let bent = slanted + point[1] + point[2] * above + point[3] * below;
-        (bent, [slanted, 1.0, above, below])
-    });
+    let n = tops.len() as f64;
+    let fit = |line_ridge: f64| {
+        let ridge = [line_ridge, line_ridge, BEND_RIDGE / n, BEND_RIDGE / n];
+        fit_logistic([0.0; 4], ridge, LEAST_GAIN, tops, |point, &logit| {
+            let slanted = point[0].exp() * logit;
+            let [above, below] = beyond(logit);
+            let bent = slanted + point[1] + point[2] * above + point[3] * below;
+            (bent, [slanted, 1.0, above, below])
+        })
+    };
+    let (near, free) = (fit(LINE_RIDGE / n), fit(RIDGE));
+    let is_far = n * (near.1 - free.1) > FAR;
+    let found = if is_far { free.0 } else { near.0 };
     let (slope, intercept) = (found[0].exp(), found[1]);
     let most = MOST_FLATTENED * slope;
     let line = Line { slope, intercept };
@@ -366,6 +427,50 @@ fn fit_top(tops: &[Outcome<f64>]) -> (Line, Bends) {
         below: found[3].min(most),
     };
     (line, bends)
+}
+
+/// Fits the softmax of the later labels to rows whose best label is wrong: the logits of its later
+/// labels, the place of the right one among them, if it is listed, and its weight. `unit` is the
+/// weight of a usual row.
+fn fit_later(start: Softmax, wrong: &[(Vec<f64>, Option<usize>, f64)], unit: f64) -> Softmax {
+    let ([log_slope, rest], _) = minimize([0.0, start.rest], LEAST_SUM, |[log_slope, rest]| {
+        let slope = start.slope * log_slope.exp();
+        let (away, [ridge, rest_ridge]) = (rest - start.rest, LATER_RIDGE);
+        let mut loss = 0.5 * (ridge * log_slope * log_slope + rest_ridge * away * away);
+        let mut down = [-ridge * log_slope, -rest_ridge * away];
+        let mut curvature = [[ridge, 0.0], [0.0, rest_ridge]];
+        for (logits, place, weight) in wrong {
+            let peak = logits
+                .first()
+                .map_or(rest, |logit| (slope * logit).max(rest));
+            let (unlisted, weight) = ((rest - peak).exp(), weight / unit);
+            let (mut total, mut mean, mut square) = (unlisted, 0.0, 0.0);
+            for scaled in listed(logits).map(|logit| slope * logit) {
+                let power = (scaled - peak).exp();
+                total += power;
+                mean += power * scaled;
+                square += power * scaled * scaled;
+            }
+            let [mean, square, unlisted] = [mean, square, unlisted].map(|sum| sum / total);
+            let own = place.map(|place| slope * logits[place]);
+            loss += weight * (total.ln() + peak - own.unwrap_or(rest));
+            down[0] += weight * (own.unwrap_or(0.0) - mean);
+            down[1] += weight * (f64::from(u8::from(own.is_none())) - unlisted);
+            curvature[0][0] += weight * (square - mean * mean);
+            curvature[1][0] -= weight * unlisted * mean;
+            curvature[1][1] += weight * unlisted * (1.0 - unlisted);
+        }
+        (loss, down, curvature)
+    });
+    Softmax {
+        slope: start.slope * log_slope.exp(),
+        rest,
+    }
+}
+
+/// Returns the logits of the labels that have one.
+fn listed(logits: &[f64]) -> impl Iterator<Item = f64> + '_ {
+    logits.iter().copied().filter(|logit| logit.is_finite())
 }
 
 /// Returns the standard deviation of the first logits of all rows, or 1 if it is 0.
@@ -387,8 +492,8 @@ fn spread(rows: &[Outcome<Vec<f64>>]) -> f64 {
     }
 }
 
-/// Returns the logit of the best label's share, and its derivatives by the logarithm of the slope and
-/// by the rest.
+/// Returns the logit of the best label's share, within [`MAX_LOGIT`], and its derivatives by the
+/// logarithm of the slope and by the rest.
 fn top_logit([log_slope, rest]: [f64; 2], logits: &[f64], n_classes: f64) -> (f64, [f64; 2]) {
     let slope = log_slope.exp();
     let first = slope * logits[0];
@@ -397,8 +502,7 @@ fn top_logit([log_slope, rest]: [f64; 2], logits: &[f64], n_classes: f64) -> (f6
     let power = (first - peak).exp();
     let own = power + rest / n_classes;
     let (mut others, mut moment) = (rest * (1.0 - 1.0 / n_classes), 0.0);
-    let scored = logits[1..].iter().filter(|logit| logit.is_finite());
-    for scaled in scored.map(|logit| slope * logit) {
+    for scaled in listed(&logits[1..]).map(|logit| slope * logit) {
         let power = (scaled - peak).exp();
         others += power;
         moment += power * scaled;
@@ -406,7 +510,8 @@ fn top_logit([log_slope, rest]: [f64; 2], logits: &[f64], n_classes: f64) -> (f6
     others = others.max(f64::MIN_POSITIVE);
     let by_slope = power * first / own - moment / others;
     let by_rest = rest / n_classes / own - rest * (1.0 - 1.0 / n_classes) / others;
-    ((own / others).ln(), [by_slope, by_rest])
+    let logit = (own / others).ln().clamp(-MAX_LOGIT, MAX_LOGIT);
+    (logit, [by_slope, by_rest])
 }
 
 #[cfg(test)]
@@ -445,7 +550,7 @@ mod tests {
             (2.0, 4.0, [0.8, 0.2, 0.0, 0.0]),
             (1.0, -3.0, [0.8, 0.2, 0.8, -0.5]),
         ] {
-            let map = Shares::from([slope, rest, top_slope, intercept, above, below, 1.0]);
+            let map = Shares::from([slope, rest, top_slope, intercept, above, below, slope, rest]);
             let mut random = Pcg64Mcg::seed_from_u64(5);
             let (mut logits, mut is_right) = (Vec::new(), Vec::new());
             for _ in 0..10_000 {
@@ -505,10 +610,17 @@ mod tests {
                 above: -0.3,
                 below: 0.3,
             },
-            others: 1.0,
+            later: None,
         };
-        for (n_classes, others) in [(2, 1.0), (7, 30.0), (500, 1.0), (500, 0.01), (500, 30.0)] {
-            let map = Shares { others, ..map };
+        for (n_classes, later) in [
+            (2, None),
+            (7, Some([0.1, -30.0])),
+            (500, None),
+            (500, Some([9.0, 30.0])),
+            (500, Some([0.01, -9.0])),
+        ] {
+            let later = later.map(|[slope, rest]| Softmax { slope, rest });
+            let map = Shares { later, ..map };
             let mut random = Pcg64Mcg::seed_from_u64(5);
             let mut scores: Vec<f32> = (0..n_classes).map(|_| random.random()).collect();
             scores.sort_unstable_by(|a, b| b.total_cmp(a));

@@ -117,7 +117,7 @@ pub(super) fn propensities<'py>(
 }
 
 /// [`Shares::parameters`].
-type SharesParameters = [f64; 7];
+type SharesParameters = [f64; 8];
 
 /// Returns the scale of this name.
 fn scale_by_name(name: &str) -> Result<Scale> {

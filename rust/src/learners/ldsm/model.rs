@@ -193,13 +193,19 @@ impl Classifier for Ldsm {
             let calibration = scorers.calibration;
             report.scalar("calibration_offset", f64::from(calibration.offset));
             report.scalar("calibration_slope", f64::from(calibration.slope));
-            report.scalar("shares_slope", calibration.shares.slope);
-            report.scalar("shares_rest", calibration.shares.rest);
-            report.scalar("shares_top_slope", calibration.shares.top.slope);
-            report.scalar("shares_intercept", calibration.shares.top.intercept);
-            report.scalar("shares_bend_above", calibration.shares.bends.above);
-            report.scalar("shares_bend_below", calibration.shares.bends.below);
-            report.scalar("shares_others", calibration.shares.others);
+            let names = [
+                "shares_slope",
+                "shares_rest",
+                "shares_top_slope",
+                "shares_intercept",
+                "shares_bend_above",
+                "shares_bend_below",
+                "shares_later_slope",
+                "shares_later_rest",
+            ];
+            for (name, number) in names.into_iter().zip(calibration.shares.parameters()) {
+                report.scalar(name, number);
+            }
         }
         let is_small = |tree: &Tree| tree.len() * 100 < self.params.max_nodes as usize;
         let collapsed = |tree: &Tree| u8::from(is_small(tree) && tree.is_mixed);
