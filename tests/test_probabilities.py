@@ -86,7 +86,8 @@ def test_probabilities_of_many_labels_are_calibrated(name, most):
         "recall-tree",
         pytest.param(
             "filter-tree",
-            marks=pytest.mark.xfail(strict=True, reason="0.031; a second model gave 0.026"),
+            # The path's label comes first, so a label that is right more often has no more.
+            marks=pytest.mark.xfail(strict=True, reason="0.031"),
         ),
         "ldsm",
     ],

@@ -121,11 +121,9 @@ def fit_labels(
     found = _core.fit_shares(scores, scale, hits, weights, n_classes)
     if found is None:
         return Calibration()
-    slope, rest, top_slope, intercept, above, below, *later = found
+    slope, rest, top, intercept, above, below, *later = found
     bends = above, below
-    return Calibration(
-        slope, intercept, rest=rest, top_slope=top_slope, bends=bends, later=tuple(later)
-    )
+    return Calibration(slope, intercept, rest=rest, top_slope=top, bends=bends, later=(*later,))
 
 
 def fit_label_sets(rows: RankedRows) -> Calibration:
