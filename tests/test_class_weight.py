@@ -40,15 +40,14 @@ TOO_SMALL = ("lomtree-swapping", "gamble-paper", "samme-real")
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in TOO_SMALL])
-@pytest.mark.parametrize("weights", ["balanced", dict(enumerate(1 / SHARES))], ids=["word", "dict"])
-def test_the_balanced_error_falls(name, weights):
+def test_the_balanced_error_falls(name):
     rows, labels = imbalanced(3000, 5)
 
     def error(**more):
         found = estimators.ALL[name](**more).fit(X, y).predict(rows)
         return 1 - balanced_accuracy_score(labels, found)
 
-    assert error(class_weight=weights) < error() - 0.01
+    assert error(class_weight="balanced") < error() - 0.01
 
 
 @pytest.mark.exhaustive

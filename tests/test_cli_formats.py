@@ -5,10 +5,12 @@ import json
 import cli_files as files
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import xmtree
 from cli_files import LABELS, NAMES, NUMBER_LABELS, NUMBERS, SETS, TEXTS, run
 from model_bytes import rewritten
 from xmtree.cli import formats
+from xmtree.cli.formats.reader import Batch, joined
 
 
 def predictions(model, data, capsys, *options):
@@ -417,3 +419,12 @@ def test_an_unknown_format(tmp_path, capsys):
     data.write_text("some words\n")
     assert run("fit", data, "-o", tmp_path / "m") == 2
     assert "give --format" in capsys.readouterr().err
+
+
+def test_batches_with_new_columns_are_joined():
+    first = Batch(sp.csr_matrix([[1.0, 2.0]]), None, np.array([0.5]))
+    later = Batch(sp.csr_matrix([[0.0, 3.0, 4.0]]), None, np.array([2.0]))
+    whole = joined([first, later])
+    np.testing.assert_array_equal(whole.rows.toarray(), [[1, 2, 0], [0, 3, 4]])
+    assert whole.weights.tolist() == [0.5, 2]
+    assert joined([Batch(["a"], None), Batch(["b"], None)]).weights is None

@@ -171,6 +171,14 @@ def test_new_labels_that_cannot_be_added(numbers, capsys):
     data.write_text(data.read_text().rpartition(",")[0] + ",seven\n")
     assert run("fit", data, *add) == 1
     assert "the label 'seven' is not an integer" in capsys.readouterr().err
+    # The labels of the model are strings, and the file has integers.
+    names = [f"label {label}" for label in Y]
+    files.write_csv(data, {**{f"x{i}": X[:, i] for i in range(6)}, "label": names})
+    assert run("fit", data, "--learner", "oaa", "-o", model) == 0
+    assert run("fit", numbers / "xmc.txt", *add) == 1
+    err = capsys.readouterr().err
+    assert "cannot be compared with those of" in err
+    assert "xmc.txt, which are numbers" in err
 
 
 def test_the_error_of_a_stream_has_a_recent_one(numbers, capsys, monkeypatch):

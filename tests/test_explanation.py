@@ -17,6 +17,7 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.preprocessing import normalize
 from sklearn.utils.fixes import parse_version
 from xmtree import (
+    FilterTreeClassifier,
     GambleClassifier,
     LdSMClassifier,
     LOMTreeClassifier,
@@ -102,6 +103,82 @@ def test_contributions_of_ldsm_by_dense_columns():
         found = sums(model.contributions(rows, label))
         np.testing.assert_allclose(found, margins[:, label], atol=1e-5)
     assert np.mean(margins.argmax(axis=1) == model.predict(rows)) > 0.9
+
+
+#: Layouts of the Recall Tree's scorers: by label, by column, and regressors of two optimizers.
+RECALL_TREES = {
+    "by label": {"scaling": "standard"},
+    "by column": {"scaling": "row", "n_bits": 14},
+    "margin": {"loss": "margin", "scaling": "none"},
+    "regressors": {"loss": "logistic", "scaling": "none"},
+    "paths": {"loss": "hinge", "scaling": "standard", "path_features": "all"},
+}
+
+
+@pytest.mark.parametrize("name", RECALL_TREES)
+def test_contributions_of_the_recall_tree_sum_to_the_margins_of_its_scorers(name, tmp_path):
+    # Each label is a candidate, and without a beam its score is the margin.
+    how = {"beam_size": 1, "max_candidates": 5, "random_state": 0, **RECALL_TREES[name]}
+    labels = np.where(np.arange(240) % 3 == 0, "e", Y)
+    model = RecallTreeClassifier(**how).fit(X, labels)
+    named, scores = model.predict_topk(NEW, 5)
+    if name != "by column":
+        margins = NEW @ model.coef_.T + model.intercept_
+    for at, label in enumerate(model.classes_):
+        found = model.contributions(NEW, label)
+        assert found.shape == (20, 6)
+        if name != "paths":
+            of_label = scores[named == label]
+            np.testing.assert_allclose(sums(found), of_label, rtol=1e-4, atol=1e-5)
+        if name != "by column":
+            np.testing.assert_allclose(sums(found), margins[:, at], rtol=1e-4, atol=1e-5)
+        np.testing.assert_array_equal(found, model.contributions(NEW, [label] * 20))
+    best = model.contributions(NEW)
+    model.save(tmp_path / "m", compact=True)
+    again = xmtree.load(tmp_path / "m").contributions(NEW)
+    np.testing.assert_allclose(again, best, rtol=0.01, atol=0.01)
+
+
+def test_weights_of_the_recall_tree_by_column():
+    columns = sp.random(300, 400, 0.02, "csr", random_state=0, dtype=np.float32)
+    labels = _random.integers(0, 6, 300)
+    how = {"max_candidates": 6, "beam_size": 1, "scaling": "none", "random_state": 0}
+    model = RecallTreeClassifier(**how).fit(columns, labels, classes=range(7))
+    margins = columns @ model.coef_.T.toarray() + model.intercept_
+    named, scores = model.predict_topk(columns, 6)
+    rows = np.arange(300)[:, np.newaxis]
+    np.testing.assert_allclose(margins[rows, named], scores, rtol=1e-4, atol=1e-4)
+    found = model.contributions(columns, labels)
+    np.testing.assert_allclose(sums(found), margins[rows[:, 0], labels], rtol=1e-4, atol=1e-4)
+    assert model.intercept_[6] == model.contributions(columns[0], 6)[0, 400] == -np.inf
+    assert model.coef_[6].nnz == 0
+
+
+@pytest.mark.parametrize("learner", [OAAClassifier, LdSMClassifier, RecallTreeClassifier])
+def test_threads_share_the_rows_of_contributions(learner):
+    rows = np.tile(NEW, (150, 1))
+    model = learner(random_state=0).fit(X, Y)
+    labels = _random.choice(["a", "b", "c", "d"], len(rows))
+    alone = model.contributions(rows, labels)
+    np.testing.assert_array_equal(alone, model.set_params(n_jobs=3).contributions(rows, labels))
+    np.testing.assert_array_equal(alone[7:9], model.contributions(rows[7:9], labels[7:9]))
+
+
+def test_the_best_labels_are_ranked_once(monkeypatch):
+    model, topk, calls = OAAClassifier(random_state=0).fit(X, Y), OAAClassifier._topk, []
+    counted = lambda self, *args: calls.append(args) or topk(self, *args)  # noqa: E731
+    monkeypatch.setattr(OAAClassifier, "_topk", counted)
+    labels = model.predict_topk(NEW[:1], 4)[0][0]
+    assert [found.label for found in model.explain(NEW[0], 4)] == labels.tolist()
+    assert len(calls) == 2
+
+
+def test_contributions_that_do_not_fit_into_memory():
+    # Standardized rows are dense.
+    rows = sp.random(4, 50_000, 0.001, "csr", random_state=0, dtype=np.float32)
+    model = OAAClassifier(scaling="standard", random_state=0).fit(rows, [0, 1, 0, 1])
+    with pytest.raises(MemoryError, match="contributions to 500000 scores need about"):
+        model.contributions(sp.csr_matrix((500_000, 50_000), dtype=np.float32), 0)
 
 
 def value(tree, classes, row, known, label, node=0):
@@ -221,7 +298,7 @@ def test_wrong_labels_are_refused():
 
 
 def test_learners_without_scorers_do_not_explain():
-    for model in (LOMTreeClassifier(), RecallTreeClassifier()):
+    for model in (LOMTreeClassifier(), FilterTreeClassifier()):
         assert not hasattr(model, "explain")
         assert not hasattr(model, "coef_")
         texts = TextClassifier(model, random_state=0).fit(["a b", "c d"] * 5, [0, 1] * 5)

@@ -41,8 +41,8 @@ def new_tree(policy, loss, n_classes, label_sets=False, **more):
 @pytest.mark.parametrize("n_classes", [1, 2, 3, 16, 21])
 @pytest.mark.parametrize("policy", BOTH)
 def test_every_prediction_and_match_agrees(policy, n_classes, loss):
-    rows, labels = stream(n_classes, 500, n_classes)
-    weights = np.tile([1, 1, 2, 0.5, 0], 100)
+    rows, labels = stream(n_classes, 300, n_classes)
+    weights = np.tile([1, 1, 2, 0.5, 0], 60)
     fast = new_tree(policy, loss, n_classes)
     slow = FixedTree(range(n_classes), N_FEATURES, policy, loss)
     for i in range(len(labels)):

@@ -276,6 +276,24 @@ def test_an_interrupted_fit_leaves_a_model(name, interrupting, monkeypatch):
     model.partial_fit(X, Y)
 
 
+@pytest.mark.parametrize("has_learned", [False, True])
+def test_a_second_model_that_has_learned_something_is_kept(has_learned, monkeypatch):
+    """The model of calibration learns first: after Ctrl-C there is no other."""
+    train = xmtree.OAAClassifier._train
+
+    def interrupted(*arguments):
+        if has_learned:
+            train(*arguments)
+        raise KeyboardInterrupt
+
+    model = xmtree.OAAClassifier(random_state=0)
+    monkeypatch.setattr(xmtree.OAAClassifier, "_train", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert hasattr(model, "classes_") == has_learned
+    assert not has_learned or model.score(X, Y) > 0.8
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGINT for one process there")
 @pytest.mark.parametrize("name", ["oaa", "recall-tree"])
 def test_ctrl_c_stops_within_a_second(name):

@@ -38,7 +38,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 from xmtree import ModelFileError, OAAClassifier, TextClassifier, pipeline_topk
-from xmtree._pipelines import parts
+from xmtree._pipelines import checks, parts
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.random((60, 6)) / 3
@@ -490,3 +490,18 @@ def test_a_pipeline_whose_output_is_a_frame(tmp_path):
     again = xmtree.load(tmp_path / "model")
     assert pipe[:-1].transform(FRAME).equals(again[:-1].transform(FRAME))
     np.testing.assert_array_equal(again.predict(FRAME), pipe.predict(FRAME))
+
+
+@pytest.mark.parametrize(
+    ("values", "are_valid"),
+    [
+        (["a", "b", None], True),
+        (["a", "a"], False),
+        (["a", 1], False),
+        ([1, 2, np.nan], True),
+        ([2, 1], False),
+    ],
+    ids=str,
+)
+def test_categories_are_distinct_strings_or_ascending_numbers(values, are_valid):
+    assert checks._categories(np.array(values, object), ascending=True) == are_valid

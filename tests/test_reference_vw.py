@@ -1,7 +1,7 @@
 """The slow references agree with Vowpal Wabbit on every golden prediction.
 
-``reference/README.md`` describes the files.  VW itself is not needed here. The trees' references
-follow every third run here and all runs in ``make check SELECT="fuzz properties"``; the package
+``reference/README.md`` describes the files.  VW itself is not needed here. The references
+follow a few runs here and all runs in ``make check SELECT="fuzz properties"``; the package
 itself is compared with Vowpal Wabbit in ``test_lomtree_vw.py`` and ``test_recall_tree_vw.py``.
 """
 
@@ -67,7 +67,12 @@ def assert_predictions(model, file, run):
     np.testing.assert_array_equal(answers, file[f"{run}.test"])
 
 
-@pytest.mark.parametrize(("stream", "run", "options"), cases("oaa"))
+#: The runs that are followed.
+START, STEP = (0, 1) if estimators.EXHAUSTIVE else (6, 5)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("stream", "run", "options"), cases("oaa")[START::STEP])
 def test_oaa(stream, run, options):
     file = FILES[stream]
     loss = options.get("loss_function", "squared")
@@ -87,10 +92,6 @@ def test_oaa(stream, run, options):
     assert_predictions(trained, file, run)
     scores = [trained.scores(*row) for row in rows(file, "test")]
     np.testing.assert_allclose(scores, file[f"{run}.scores_test"], **close)
-
-
-#: True to follow all runs of the trees.
-START, STEP = (0, 1) if estimators.EXHAUSTIVE else (1, 5)
 
 
 @pytest.mark.exhaustive

@@ -54,8 +54,9 @@ def test_labels_that_were_not_learned_are_missed():
         model.score(X, WORDS[:100])
 
 
-@pytest.mark.parametrize("name", ["oaa", "ldsm"])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("name", "form"), [*(("oaa", form) for form in FORMS), ("ldsm", "dense"), ("ldsm", "sparse")]
+)
 def test_searches_and_cross_validation(name, form):
     y = FORMS[form]
     p = metrics.propensities(SETS)

@@ -76,6 +76,13 @@ def test_predictions_are_the_labels_above_their_thresholds(models, name, average
     assert clone(model).threshold == average
 
 
+def test_rows_without_likely_labels_are_not_predicted_again(models, monkeypatch):
+    model = models["ldsm", "macro"]
+    expected = model.predict(NEW_X)
+    monkeypatch.setattr(xmtree.LdSMClassifier, "_best", None)
+    np.testing.assert_array_equal(model.predict(NEW_X), expected)
+
+
 def slow_thresholds(average, rows, probabilities):
     """Return the thresholds by trying each of the grid on each label."""
     grid = np.arange(1, 100) / 100

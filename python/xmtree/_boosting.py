@@ -24,9 +24,6 @@ from xmtree._sklearn import StrOptions, validate_params
 from xmtree._trees import TreeMixin
 from xmtree._typing import Classes, Columns, LabelsLike, MatrixLike, OneLabelMixin, Seed, Weights
 
-#: Keys of ``evals_result_``.
-_METRICS = ("error", "log_loss")
-
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class Boosting(OneLabelMixin, TreeMixin, ExplainMixin, DecisionMixin, Learner):
@@ -215,9 +212,10 @@ class Boosting(OneLabelMixin, TreeMixin, ExplainMixin, DecisionMixin, Learner):
             yield scores
 
     def _adopt(self, model: _core.Classifier, change: Change[Any]) -> None:
-        found = model.summary()
-        kept = {name: found[name] for name in _METRICS if len(found[name])}
-        self.evals_result_: dict[str, NDArray[np.float64]] = kept
+        found = model.evaluations().items()
+        self.evals_result_: dict[str, NDArray[np.float64]] = {
+            name: values for name, values in found if len(values)
+        }
         super()._adopt(model, change)
 
     def _n_trees(self) -> int:

@@ -52,22 +52,23 @@ class ExplainMixin:
         -------
         float64 array of shape (n, n_features + 1), or a CSR matrix if ``X`` is sparse
             The last column is the base, the score without features. A row sums to the score: in
-            :class:`LdSMClassifier` the margin of the label's scorer, with ``optimizer="nag"`` the
-            score before it is clamped.
+            :class:`LdSMClassifier` and :class:`RecallTreeClassifier` the margin of the label's
+            scorer, without ``path_features``; with ``optimizer="nag"`` before it is clamped.
 
         Raises
         ------
         ValueError
             If a label is unknown, the model has no scorers, or a dense result would take more than
             8 GiB or half of the memory.
+        MemoryError
+            If a sparse result does not fit into memory.
         """
         now, rows = self._now(X)
-        if sp.issparse(rows):
-            return contributions(now, rows, codes_of(now, rows, labels))
-        _validation.check_dense_size(
-            rows.shape[0], rows.shape[1] + 1, _ENTRY_BYTES, columns="features"
-        )
-        return contributions(now, rows, codes_of(now, rows, labels)).toarray()
+        n, width = rows.shape
+        if not sp.issparse(rows):
+            _validation.check_dense_size(n, width + 1, _ENTRY_BYTES, columns="features")
+        found = contributions(now, rows, codes_of(now, rows, labels))
+        return found if sp.issparse(rows) else found.toarray()
 
     def explain(self: Any, X: Any, k: int = 3) -> list[Explanation]:
         """Explain the scores of the best labels of one row by :meth:`contributions`.
@@ -119,8 +120,8 @@ def check_explains(learner: Any) -> None:
     """Refuse a learner without contributions."""
     if not isinstance(learner, ExplainMixin):
         raise TypeError(
-            f"{type(learner).__name__} does not explain its scores; OAAClassifier, "
-            "LdSMClassifier, GambleClassifier and SAMMEClassifier do"
+            f"{type(learner).__name__} does not explain its scores; OAAClassifier, LdSMClassifier, "
+            "RecallTreeClassifier, GambleClassifier and SAMMEClassifier do"
         )
 
 
@@ -161,11 +162,10 @@ def explain_best(
     learner: Any, row: Any, k: int, pairs_of: Callable[[sp.csr_matrix], Pairs]
 ) -> list[Explanation]:
     """Return the explanations of the ``k`` best labels of a validated row."""
-    labels, scores = learner._ranked_labels(row, k, "raw")
-    n = int((scores > -np.inf).sum())
-    codes = learner._topk(row, max(n, 1))[0][0, :n].astype(np.uint32)
-    found = contributions(learner, row[np.zeros(n, int)], codes)
-    labels = labels[0, :n].tolist()
+    codes, scores = learner._ranked_codes(row, k, "raw")
+    codes = codes[scores > -np.inf].astype(np.uint32)
+    found = contributions(learner, row[np.zeros(len(codes), int)], codes)
+    labels = learner.classes_[codes].tolist()
     return [explained(label, found[i], pairs_of(found[i])) for i, label in enumerate(labels)]
 
 

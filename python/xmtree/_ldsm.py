@@ -414,7 +414,7 @@ class LdSMClassifier(ThresholdMixin, LinearMixin, TreeMixin, Learner):
             re-ranking see ``beta``.
         """
         now, rows = self._now(X)
-        return now._sparse(rows, float(threshold), None)
+        return now._sparse(rows, float(threshold))
 
     @property
     def _calibration(self) -> Calibration:  # type: ignore[override]
@@ -447,31 +447,29 @@ class LdSMClassifier(ThresholdMixin, LinearMixin, TreeMixin, Learner):
     def _label_sets(self, X: Any) -> Any:
         if self.threshold is not None and not isinstance(self.threshold, Real):
             return self._likely_sets(X, *self._bounds())
-        threshold = None
         if self.threshold is not None or self.n_labels is not None:
             validate_params(self, "threshold", "n_labels")
-            threshold = None if self.threshold is None else float(self.threshold)
+        threshold = None if self.threshold is None else float(self.threshold)
         sets = self._sparse(X, threshold, self.n_labels)
         sets.data = np.ones(len(sets.data), np.int64)
         return sets
 
     def _likely_sets(self, X: Any, bounds: Any, n_least: int) -> sp.csr_matrix:
         """Return the labels with scores above ``bounds``, and with ``n_least`` the best label."""
-        found = self._sparse(X, float(np.min(bounds)), None)
+        found = self._sparse(X, float(np.min(bounds)), n_least=n_least)
         is_likely = found.data > (bounds[found.indices] if np.ndim(bounds) else bounds)
-        row, column = entry_rows(found)[is_likely], found.indices[is_likely]
+        row = entry_rows(found)
         if n_least:
-            best = self._best(X)
-            row = np.concatenate([row, np.flatnonzero(best >= 0)])
-            column = np.concatenate([column, best[best >= 0]])
-        sets = sp.csr_matrix((np.ones(len(row), np.int64), (row, column)), found.shape)
-        sets.sum_duplicates()
-        sets.data[:] = 1
-        return sets
+            best_first = np.lexsort((-found.data, row))
+            is_likely[best_first[np.unique(row, return_index=True)[1]]] = True
+        entries = row[is_likely], found.indices[is_likely]
+        return sp.csr_matrix((np.ones(len(entries[0]), np.int64), entries), found.shape)
 
-    def _sparse(self, X: Any, threshold: float | None, n_labels: int | None) -> sp.csr_matrix:
+    def _sparse(
+        self, X: Any, threshold: float | None, n_labels: int | None = None, n_least: int = 0
+    ) -> sp.csr_matrix:
         # By default a row gets at least one label, as no training row is without labels.
-        select = self._model.select_labels
-        starts, labels, scores = self._call(select, X, threshold, n_labels, 1)
+        select, n_least = self._model.select_labels, 1 if threshold is None else n_least
+        starts, labels, scores = self._call(select, X, threshold, n_labels, n_least)
         shape = (X.shape[0], len(self.classes_))
         return sp.csr_matrix((scores, labels, starts), shape=shape)

@@ -127,6 +127,10 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
 
     def _ranked_labels(self, X: Any, k: int, scores: Scores) -> Ranking:
         """Return the ``k`` best labels and their scores for the validated rows ``X``."""
+        codes, values = self._ranked_codes(X, k, scores)
+        return decode(codes, self.classes_), values
+
+    def _ranked_codes(self, X: Any, k: int, scores: Scores) -> TopK:
         if not isinstance(k, Integral) or k < 1:
             raise ValueError(f"k must be an integer of at least 1, got {k!r}")
         k = int(k)
@@ -143,7 +147,7 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
             rest = (X.shape[0], k - codes.shape[1])
             codes = np.hstack([codes, np.full(rest, -1, np.int32)])
             values = np.hstack([values, np.full(rest, -np.inf, np.float32)])
-        return decode(codes, self.classes_), values
+        return codes, values
 
     def predict_proba(self, X: MatrixLike) -> NDArray[np.float32]:
         """Return the probabilities of all classes.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from xmtree import _one_row, _validation
+from xmtree._explanation import LinearMixin
 from xmtree._labels import encode_single
 from xmtree._labels.forms import positions
 from xmtree._online import OnlineLearner
@@ -21,7 +22,7 @@ from xmtree._typing import LabelsLike, MatrixLike, OneLabelMixin, Seed, Weights
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
+class RecallTreeClassifier(OneLabelMixin, LinearMixin, TreeMixin, OnlineLearner):
     """Recall Tree: a tree selects a few candidates, scorers choose among them.
 
     Routers send an example to the side where its label raises the entropy of the labels least
@@ -118,6 +119,8 @@ class RecallTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     Attributes
     ----------
     classes_, n_features_in_, feature_names_in_ : as for :class:`OAAClassifier`
+    coef_, intercept_ : as for :class:`OAAClassifier`
+        Weights of the scorers, without those of ``path_features``.
     max_candidates_ : int
         F, the largest number of candidates of a node.
     max_depth_ : int

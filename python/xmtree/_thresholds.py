@@ -71,8 +71,8 @@ class RankedRows:
         """Rank the labels of the rows ``X`` with the labels ``codes``."""
         true, n_classes = codes.tocsr(), codes.shape[1]
         best, scores = estimator._topk(X, min(n_classes, N_BEST))
-        row = np.repeat(np.arange(len(best)), np.diff(true.indptr))
-        known = row * n_classes + true.indices
+        row, label = true.nonzero()
+        known = row.astype(np.int64) * n_classes + label
         predicted = np.arange(len(best))[:, np.newaxis] * n_classes + best
         return RankedRows(best, scores, np.isin(predicted, known) & (best >= 0), true, weights)
 

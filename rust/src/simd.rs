@@ -192,6 +192,19 @@ dispatched! {
     }
 }
 
+/// Returns the dot product of short rows by a single sum, within functions that are compiled for an
+/// instruction set.
+#[inline(always)]
+pub(crate) fn short_dot(a: &[[f32; LANES]], b: &[[f32; LANES]]) -> f32 {
+    let mut sums = [0.0f32; LANES];
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..LANES {
+            sums[lane] += a[lane] * b[lane];
+        }
+    }
+    fold(sums)
+}
+
 dispatched! {
     /// Computes `y += a * x` for two slices of equal length.
     pub(crate) fn axpy(a: f32, x: &[f32], y: &mut [f32]) {

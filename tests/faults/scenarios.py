@@ -29,7 +29,7 @@ SHIM = ctypes.CDLL(None)
 KINDS = {"memory": 1, "thread": 2, "read": 3, "write": 4, "sync": 5}
 ALLOWED = (ValueError, TypeError, OSError, MemoryError, RuntimeError)
 #: Number of first calls that all fail, and number of later calls in the sample.
-N_FIRST, N_LATER = 2, 3
+N_FIRST, N_LATER = 2, 2
 EXHAUSTIVE = os.environ.get("XMTREE_EXHAUSTIVE") == "1"
 #: Learners that read and write as the first two do.
 SAME_CALLS = ("recall-tree", "filter-tree", "ldsm", "gamble")

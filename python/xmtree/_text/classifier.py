@@ -402,7 +402,8 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
 
     def _trained(self) -> Any:
         """Return the trained learner with the current ``n_jobs``."""
-        check_is_fitted(self)
+        if not self.__sklearn_is_fitted__():  # faster than scikit-learn's own check
+            check_is_fitted(self)
         if isinstance(self.learner, str) or self.learner.n_jobs is None:
             self.learner_.n_jobs = self.n_jobs
         return self.learner_
@@ -412,12 +413,11 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
         return None if isinstance(learner, str) else learner
 
     def _predicting(self, X: TextsLike) -> tuple[Any, Any]:
-        rows, learner = self._rows(X), self._trained()
+        learner, rows = self._trained(), self._rows(X)
         # scikit-learn estimators refuse empty data, which predictors accept.
         return (learner if rows.shape[0] else learner.predictor()), rows
 
     def _rows(self, X: TextsLike) -> Any:
-        check_is_fitted(self)
         return self._features.rows(as_texts(X), self.n_jobs)
 
 

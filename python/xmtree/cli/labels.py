@@ -60,10 +60,11 @@ class Vocabulary:
         flat = labels.flat
         if self.converts:
             flat = [_integer(reader, label) for label in flat]
-        if self.grows is False and len(flat):
+        if self.grows is not None and len(flat):
             found = label_array(flat, reader.shown_name)
+            _check_kind(reader, found, self.classes)
             unknown = np.flatnonzero(positions(found, self.classes) < 0)
-            if len(unknown):
+            if len(unknown) and not self.grows:
                 row = np.searchsorted(np.cumsum(labels.lengths), unknown[0], side="right")
                 raise ValueError(
                     f"{reader.place(batch, int(row), first_row)}: the model has no label "
@@ -117,12 +118,7 @@ def as_sets(reader: Reader, batch: Batch, classes: NDArray[Any]) -> Any:
         if reader.untyped_labels and not names:
             flat = [_integer(reader, label) for label in flat]
         flat = label_array(flat, reader.shown_name) if flat else classes[:0]
-    if len(flat) and kind_of(flat) != kind_of(classes):
-        raise ValueError(
-            f"the model's labels are {classes.dtype} ({classes.tolist()[0]!r}, ...) and cannot "
-            f"be compared with those of {reader.shown_name}, which are "
-            f"{'numbers' if names else 'strings'} ({flat.tolist()[0]!r}, ...)"
-        )
+    _check_kind(reader, flat, classes)
     at = positions(flat, classes)
     # An unknown label gets any column that its row does not use yet.
     within = np.arange(len(flat)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -143,6 +139,16 @@ def _sets(flat: Any, labels: Labels) -> Any:
         return row_sets(flat, labels.lengths, labels.announced)
     ends = np.cumsum(labels.lengths).tolist()
     return as_label_lists([flat[start:end] for start, end in pairwise([0, *ends])])
+
+
+def _check_kind(reader: Reader, flat: NDArray[Any], classes: NDArray[Any]) -> None:
+    """Refuse strings for a model of numbers, and numbers for one of strings."""
+    if len(flat) and kind_of(flat) != kind_of(classes):
+        raise ValueError(
+            f"the model's labels are {classes.dtype} ({classes.tolist()[0]!r}, ...) and cannot "
+            f"be compared with those of {reader.shown_name}, which are "
+            f"{'numbers' if kind_of(flat) != 'strings' else 'strings'} ({flat.tolist()[0]!r}, ...)"
+        )
 
 
 def _check_one_each(reader: Reader, batch: Batch, labels: Labels, first_row: int) -> None:

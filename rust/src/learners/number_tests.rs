@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::file::{Array, Bundle, Flat};
 use crate::model::{Classifier, FitOptions, Query};
 
-const N_ROWS: usize = 60;
+const N_ROWS: usize = 36;
 const N_COLUMNS: usize = 7;
 const N_CLASSES: usize = 5;
 
@@ -166,7 +166,7 @@ fn cases(few: u64) -> u64 {
 
 #[test]
 fn extreme_numbers_leave_finite_models() {
-    for seed in 0..cases(20) {
+    for seed in 0..cases(16) {
         let (data, control) = (Extremes::new(seed), Control::new(0));
         for (learner, params, label_sets) in models() {
             let registration = find(learner).unwrap();

@@ -11,7 +11,7 @@ use crate::data::{Batch, Labels, Rows, Targets, Values};
 use crate::file::Element;
 use crate::model::{Classifier, Query};
 
-const N: usize = 400;
+const N: usize = 240;
 
 /// Rows of `width` columns, with a share `filled` of values that are not 0, and labels that depend on
 /// them.

@@ -213,7 +213,7 @@ mod tests {
                 for p0 in [-2.5f64, -0.7, 0.0, 0.3, 1.8] {
                     for a in [0.01f64, 0.5, 3.0] {
                         for ppu in [0.2f64, 1.0, 4.0] {
-                            let n = 200_000;
+                            let n = 50_000;
                             let (mut p, dt) = (p0, a / f64::from(n));
                             for _ in 0..n {
                                 let next = p - dt * ppu * slope(loss, y, p);

@@ -196,6 +196,34 @@ fn solve<const N: usize>(mut matrix: [[f64; N]; N], mut right: [f64; N]) -> [f64
     right
 }
 
+/// The scores of a row. The search for a slope finds the two highest once, not in each step.
+struct RankedScores<'a> {
+    /// The scores before and after the highest.
+    others: [&'a [f32]; 2],
+    highest: f64,
+    /// The highest of the others.
+    next: f64,
+}
+
+impl<'a> RankedScores<'a> {
+    fn new(scores: &'a [f32]) -> Self {
+        let best = (0..scores.len()).max_by(|&a, &b| scores[a].total_cmp(&scores[b]));
+        let (before, after) = scores.split_at(best.unwrap_or(0));
+        let mut ranked = Self {
+            others: [before, &after[1..]],
+            highest: after[0].into(),
+            next: 0.0,
+        };
+        ranked.next = ranked.others().fold(f32::NEG_INFINITY, f32::max).into();
+        ranked
+    }
+
+    fn others(&self) -> impl Iterator<Item = f32> + 'a {
+        let [before, after] = self.others;
+        before.iter().chain(after).copied()
+    }
+}
+
 /// Returns the slope at which the softmax of a row's scores is as confident as it is accurate; `None`
 /// without rows. Each row must have at least two scores, all finite.
 ///
@@ -206,24 +234,23 @@ pub fn softmax_slope<R: AsRef<[f32]>>(rows: &[Outcome<R>]) -> Option<f64> {
     if rows.is_empty() {
         return None;
     }
-    let ([log_slope], _) = fit_logistic([0.0], [RIDGE], 0.0, rows, |[log_slope], scores| {
-        let scores = scores.as_ref();
+    let ranked = rows.iter().map(|outcome| Outcome {
+        row: RankedScores::new(outcome.row.as_ref()),
+        is_right: outcome.is_right,
+        weight: outcome.weight,
+    });
+    let ranked: Vec<_> = ranked.collect();
+    let ([log_slope], _) = fit_logistic([0.0], [RIDGE], 0.0, &ranked, |[log_slope], scores| {
         let slope = log_slope.exp();
-        let best = (0..scores.len()).max_by(|&a, &b| scores[a].total_cmp(&scores[b]));
-        let best = best.unwrap_or(0);
         // Differences to the best score, shifted by their largest: all exponentials of the
         // differences themselves may be 0.
-        let others = || {
-            let others = scores[..best].iter().chain(&scores[best + 1..]);
-            others.map(|&score| slope * (f64::from(score) - f64::from(scores[best])))
-        };
-        let peak = others().fold(f64::NEG_INFINITY, f64::max);
-        let (mut sum, mut moment) = (0.0, 0.0);
-        for below in others() {
+        let peak = slope * (scores.next - scores.highest);
+        let add = |(sum, moment), score| {
+            let below = slope * (f64::from(score) - scores.highest);
             let power = (below - peak).exp();
-            sum += power;
-            moment += power * below;
-        }
+            (sum + power, moment + power * below)
+        };
+        let (sum, moment) = scores.others().fold((0.0, 0.0), add);
         (-peak - sum.ln(), [-moment / sum])
     });
     Some(log_slope.exp())

@@ -4,8 +4,9 @@ use std::fmt::Debug;
 
 use serde::Deserialize;
 
+use super::linear_scorers::{Contributions, PreparedScorers};
 use crate::control::Control;
-use crate::data::{Batch, Preparation, Ragged, RowBuffer, Rows};
+use crate::data::{Batch, Ragged, Rows};
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Report};
 use crate::params::Params;
@@ -16,8 +17,8 @@ pub type TopKArrays = (Vec<i32>, Vec<f32>);
 /// Rule that selects the label set of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LabelSelection {
-    /// Labels with a score above this value.
-    Above(f32),
+    /// Labels with a score above this value, but at least this many of the highest scores.
+    Above(f32, usize),
     /// This many labels of the highest scores.
     Best(usize),
     /// Labels with a probability above 1/2, but at least this many of the highest scores.
@@ -132,18 +133,6 @@ pub enum Task<'a> {
     },
 }
 
-/// A linear scorer for each class, on prepared rows.
-pub trait LinearScorers {
-    /// Calls `visit` with the columns and weights of a class. The last column is the constant, whose
-    /// weight is minus infinity for a class without examples.
-    fn for_each_weight(&self, class: u32, visit: &mut dyn FnMut(u32, f32));
-
-    /// Returns the factor of the values of a row, except for the constant.
-    fn scale(&self, _row: &RowBuffer) -> f32 {
-        1.0
-    }
-}
-
 /// A classifier of any kind, trained or not.
 ///
 /// Classes are numbered from 0. [`TopK::NO_LABEL`](super::TopK::NO_LABEL) and a score of minus
@@ -232,72 +221,28 @@ pub trait Classifier: Debug + Send + Sync {
         Err(self.cannot("report the leaves of rows"))
     }
 
-    /// Returns the linear scorers of the classes, and the preparation of their rows.
-    fn scorers(&self) -> Option<(&dyn LinearScorers, &Preparation)> {
+    /// Returns the linear scorers of the classes.
+    fn scorers(&self) -> Option<PreparedScorers<'_>> {
         None
     }
 
-    /// Returns the contributions of columns to the score of a class, one class for each row. Linear
-    /// scorers contribute products of weights and values. The column behind those of X has the score
-    /// without features.
-    fn contributions(&self, query: &Query<'_>, classes: &[u32]) -> Result<Vec<Vec<(u32, f64)>>> {
+    /// Returns the contributions of columns to the score of a class, one class for each row: products
+    /// of weights and values for linear scorers.
+    fn contributions(&self, query: &Query<'_>, classes: &[u32]) -> Result<Vec<Contributions>> {
         let scorers = self.scorers();
-        let (scorers, preparation) = scorers.ok_or_else(|| self.cannot("explain its scores"))?;
-        preparation.check_columns(query.rows)?;
-        let constant = preparation.width() - 1;
-        let (mut given, mut row) = (RowBuffer::default(), RowBuffer::default());
-        let mut weights = vec![0.0f32; constant + 1];
-        let mut found = vec![Vec::new(); classes.len()];
-        let mut order: Vec<usize> = (0..classes.len()).collect();
-        order.sort_by_key(|&i| classes[i]);
-        for rows in order.chunk_by(|&a, &b| classes[a] == classes[b]) {
-            let class = classes[rows[0]];
-            scorers.for_each_weight(class, &mut |column, w| weights[column as usize] = w);
-            for &i in rows {
-                query.control.check()?;
-                query.rows.read(i, &mut given);
-                preparation.read(query.rows, i, &mut row);
-                let scale = f64::from(scorers.scale(&row));
-                let named = if preparation.hashes() { &given } else { &row };
-                let values = row.columns.iter().zip(&row.values);
-                let products = values.map(|(&column, &x)| {
-                    f64::from(weights[column as usize]) * f64::from(x) * scale
-                });
-                let products = named.columns.iter().copied().zip(products);
-                found[i].extend(products.take(row.columns.len() - 1));
-                found[i].push((query.rows.n_cols() as u32, weights[constant].into()));
-            }
-            scorers.for_each_weight(class, &mut |column, _| weights[column as usize] = 0.0);
-        }
-        Ok(found)
+        let scorers = scorers.ok_or_else(|| self.cannot("explain its scores"))?;
+        scorers.contributions(query.rows, classes, query.n_threads, query.control)
     }
 
-    /// Returns the weights of linear scorers as `classes`, `columns` and `values`, and by class
-    /// `intercepts`. Weights of standardized columns apply to the columns of X.
+    /// Returns the [weights](PreparedScorers::coefficients) of linear scorers.
     fn coefficients(&self) -> Result<Report> {
-        let scorers = self.scorers().filter(|(_, rows)| !rows.hashes());
+        let scorers = self
+            .scorers()
+            .filter(|scorers| !scorers.preparation.hashes());
         let what = "report weights of columns, as it has no scorers or hashes columns";
-        let (scorers, preparation) = scorers.ok_or_else(|| self.cannot(what))?;
-        let mut intercepts = vec![0.0; self.n_classes()];
-        let mut entries = Vec::new();
-        for (class, intercept) in (0..).zip(&mut intercepts) {
-            scorers.for_each_weight(class, &mut |column, weight| {
-                if column as usize == preparation.n_features() {
-                    *intercept += f64::from(weight);
-                } else if weight != 0.0 {
-                    let (mean, rate) = preparation.center_and_rate(column);
-                    let weight = f64::from(weight) * rate;
-                    *intercept -= weight * mean;
-                    entries.push((class, column, weight));
-                }
-            });
-        }
-        let mut report = Report::new();
-        report.column("classes", entries.iter().map(|entry| entry.0));
-        report.column("columns", entries.iter().map(|entry| entry.1));
-        report.column("values", entries.iter().map(|entry| entry.2));
-        report.column("intercepts", intercepts);
-        Ok(report)
+        scorers
+            .ok_or_else(|| self.cannot(what))?
+            .coefficients(self.n_classes())
     }
 
     /// Replaces parameters that can change after training.
@@ -310,6 +255,11 @@ pub trait Classifier: Debug + Send + Sync {
 
     /// Describes the model as a whole; cheap.
     fn summary(&self) -> Report;
+
+    /// Returns the measures on the validation rows after each round of the last training.
+    fn evaluations(&self) -> Report {
+        Report::new()
+    }
 
     /// Returns the importance of each feature for the model.
     fn importances(&self) -> Report {

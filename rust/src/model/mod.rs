@@ -2,6 +2,7 @@
 //! learners, the passes of `fit`, prediction in blocks of rows.
 
 mod interface;
+mod linear_scorers;
 mod online;
 mod online_file;
 mod online_model;
@@ -10,9 +11,11 @@ mod schedule;
 
 pub(crate) use interface::checks;
 pub use interface::{
-    Classifier, FitOptions, LabelSelection, Learner, LinearScorers, PredictOptions, Query,
-    ReachedLeaf, Task, TopKArrays,
+    Classifier, FitOptions, LabelSelection, Learner, PredictOptions, Query, ReachedLeaf, Task,
+    TopKArrays,
 };
+pub(crate) use linear_scorers::CONTRIBUTION_BYTES;
+pub use linear_scorers::{Contributions, LinearScorers, PreparedScorers};
 pub use online::{Learning, Member, OnlineLearner, OnlineParams, Predictor, Start};
 pub use online_model::OnlineModel;
 pub(crate) use predict::{block_rows, row_values, Blocks};

@@ -6,9 +6,9 @@ use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::interface::{
-    checks, Classifier, FitOptions, LinearScorers, PredictOptions, Query, ReachedLeaf, Task,
-    TopKArrays,
+    checks, Classifier, FitOptions, PredictOptions, Query, ReachedLeaf, Task, TopKArrays,
 };
+use super::linear_scorers::PreparedScorers;
 use super::online::{
     each_member, remove_stragglers, Member, OnlineLearner, OnlineParams, Predictor, Start,
 };
@@ -360,9 +360,12 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         Ok(self.blocks(query)?.fill(self.n_classes, 0.0, work)?.into())
     }
 
-    fn scorers(&self) -> Option<(&dyn LinearScorers, &Preparation)> {
+    fn scorers(&self) -> Option<PreparedScorers<'_>> {
         let first = self.members.first()?;
-        Some((first.learner.scorers()?, &first.preparation))
+        Some(PreparedScorers {
+            scorers: first.learner.scorers()?,
+            preparation: &first.preparation,
+        })
     }
 
     fn leaves(&self, query: &Query<'_>) -> Result<Vec<Vec<ReachedLeaf>>> {

@@ -183,7 +183,7 @@ impl Classifier {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let py = X.py();
         let selection = match (threshold, n_labels) {
-            (Some(threshold), _) => LabelSelection::Above(threshold),
+            (Some(threshold), _) => LabelSelection::Above(threshold, at_least),
             (None, Some(n)) => LabelSelection::Best(n),
             (None, None) => LabelSelection::Likely(at_least),
         };
@@ -297,6 +297,11 @@ impl Classifier {
     /// Returns the report of the whole model, by name.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         to_dict(py, self.share(py)?.summary())
+    }
+
+    /// Returns the measures on the validation rows after each round of the last training, by name.
+    fn evaluations<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        to_dict(py, self.share(py)?.evaluations())
     }
 
     /// Returns the importance of each feature, as columns of equal length by name.

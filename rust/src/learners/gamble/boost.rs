@@ -131,7 +131,7 @@ const MAX_SLOPE_STEPS: usize = 20;
 const MIN_SLOPE_STEP: f64 = 1e-4;
 
 /// The committee's scores on the validation rows.
-struct Validation<'a> {
+pub(super) struct Validation<'a> {
     examples: LabeledRows<'a>,
     n_classes: usize,
     metric: EvalMetric,
@@ -149,7 +149,11 @@ struct Validation<'a> {
 }
 
 impl<'a> Validation<'a> {
-    fn new(examples: LabeledRows<'a>, n_classes: usize, metric: EvalMetric) -> Result<Self> {
+    pub(super) fn new(
+        examples: LabeledRows<'a>,
+        n_classes: usize,
+        metric: EvalMetric,
+    ) -> Result<Self> {
         let n_rows = examples.which.len();
         Ok(Self {
             examples,
@@ -167,7 +171,7 @@ impl<'a> Validation<'a> {
 
     /// Adds a tree to the committee. Returns the number of rounds since the lowest value of the
     /// metric.
-    fn add(&mut self, tree: &Tree) -> usize {
+    pub(super) fn add(&mut self, tree: &Tree, control: &Control) -> Result<usize> {
         let (examples, k) = (self.examples, self.n_classes);
         let (mut wrong, mut all) = (0.0, 0.0);
         examples.route(tree, &mut self.router, |row, leaf| {
@@ -191,7 +195,7 @@ impl<'a> Validation<'a> {
         let mut value = wrong / all;
         self.evaluations.errors.push(value);
         if self.metric == EvalMetric::LogLoss {
-            value = self.log_loss();
+            value = self.log_loss(control)?;
             self.evaluations.log_losses.push(value);
         }
         let n_rounds = self.evaluations.errors.len();
@@ -199,17 +203,18 @@ impl<'a> Validation<'a> {
             self.lowest = value;
             self.best_round = n_rounds;
         }
-        n_rounds - self.best_round
+        Ok(n_rounds - self.best_round)
     }
 
     /// Returns the lowest log loss of the softmax of the scores times a slope, O(rows x classes) for
     /// each of a few steps. The loss is convex in the slope, so Newton's method finds it, from that
     /// of the round before and with limited steps.
-    fn log_loss(&mut self) -> f64 {
+    fn log_loss(&mut self, control: &Control) -> Result<f64> {
         let mut mean_loss = 0.0;
         for _ in 0..MAX_SLOPE_STEPS {
             let (mut loss, mut rise, mut bend, mut all) = (0.0, 0.0, 0.0, 0.0);
             for (row, scores) in self.scores.chunks_exact(self.n_classes).enumerate() {
+                control.check()?;
                 let highest = f64::from(scores[self.bests[row] as usize]);
                 let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
                 for &score in scores {
@@ -235,7 +240,7 @@ impl<'a> Validation<'a> {
                 break;
             }
         }
-        mean_loss
+        Ok(mean_loss)
     }
 }
 
@@ -322,7 +327,7 @@ pub fn boost(
         }
         reweight(&mut weights, leaves, &leaf_rows, labels, n_classes);
         if let Some(validation) = &mut validation {
-            let n_rounds = validation.add(&trees[round]);
+            let n_rounds = validation.add(&trees[round], control)?;
             let may_stop = params.early_stopping && round + 1 >= n_before;
             is_last |= may_stop && n_rounds >= params.patience as usize;
             control.set_loss(validation.evaluations.errors[round]);

@@ -14,10 +14,10 @@ use crate::control::Control;
 use crate::data::{Batch, Rows};
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Persist, Report};
-use crate::memory::can_alloc;
+use crate::memory::{self, can_alloc};
 use crate::model::{
-    checks, Blocks, Classifier, FitOptions, Learner, PredictOptions, Query, ReachedLeaf, Task,
-    TopK, TopKArrays,
+    checks, Blocks, Classifier, Contributions, FitOptions, Learner, PredictOptions, Query,
+    ReachedLeaf, Task, TopK, TopKArrays, CONTRIBUTION_BYTES,
 };
 use crate::params::{to_json, Params as _};
 use crate::persist;
@@ -290,7 +290,7 @@ impl Classifier for Gamble {
     }
 
     /// Returns exact SHAP values, and the mean score by the training rows of each tree.
-    fn contributions(&self, query: &Query<'_>, classes: &[u32]) -> Result<Vec<Vec<(u32, f64)>>> {
+    fn contributions(&self, query: &Query<'_>, classes: &[u32]) -> Result<Vec<Contributions>> {
         let (trees, blocks) = self.blocks(query)?;
         let width = self.n_features;
         blocks.fill(1, Vec::new(), |predictor, which, found: &mut [Vec<_>]| {
@@ -305,6 +305,13 @@ impl Classifier for Gamble {
                     explainer.explain(values, class, sums);
                 }
             }
+            let n_found = sums.iter().filter(|sum| **sum != 0.0).count() + found.len();
+            let what = format!("contributions to {} scores", found.len());
+            memory::check(
+                n_found * CONTRIBUTION_BYTES,
+                &what,
+                "explain fewer rows at a time",
+            )?;
             for (found, sums) in found.iter_mut().zip(sums.chunks_exact(width + 1)) {
                 let sums = (0..).zip(sums.iter().copied());
                 found.extend(sums.filter(|&(at, sum)| sum != 0.0 || at as usize == width));
@@ -332,10 +339,21 @@ impl Classifier for Gamble {
         let mut summary = Report::new();
         summary.scalar("n_trees", self.trees.len() as u32);
         summary.scalar("slope", self.slope);
-        let Evaluations { errors, log_losses } = &self.evaluations;
-        summary.column("error", errors.iter().copied());
-        summary.column("log_loss", log_losses.iter().copied());
         summary
+    }
+
+    /// Columns:
+    ///
+    /// | column | contents |
+    /// |---|---|
+    /// | `error` | share of wrong predictions of the validation rows |
+    /// | `log_loss` | log loss of these rows; empty unless it is the measure of early stopping |
+    fn evaluations(&self) -> Report {
+        let mut evaluations = Report::new();
+        let Evaluations { errors, log_losses } = &self.evaluations;
+        evaluations.column("error", errors.iter().copied());
+        evaluations.column("log_loss", log_losses.iter().copied());
+        evaluations
     }
 
     /// Columns:

@@ -107,6 +107,10 @@ const MAX_CODES_PER_ROW: usize = 4;
 /// Rows of a node's average that count for each category of a column with many of them.
 const PRIOR_ROWS: f64 = 10.0;
 
+/// Largest number of categories that a split sends left. Without this limit, the trees would have
+/// as many numbers for a column of ids as the column has.
+pub const MAX_LISTED: usize = 1024;
+
 /// Largest number of orders of the categories that are tried.
 const MAX_ORDERS: usize = 4;
 
@@ -305,8 +309,12 @@ impl RunScan {
             for (n, run) in (1..).zip(order) {
                 sums = add_items(&items[run.range()], by_class, sums, sums_after);
                 n_rows += run.range().len();
-                if best.offer(score(node, n_rows, sums), || Rule::Subset(Box::default())) {
-                    chosen = Some((n, 2.0 * sums.weight <= node.weight));
+                let is_lighter = 2.0 * sums.weight <= node.weight;
+                let n_listed = if is_lighter { n } else { runs.len() - n };
+                if n_listed <= MAX_LISTED
+                    && best.offer(score(node, n_rows, sums), || Rule::Subset(Box::default()))
+                {
+                    chosen = Some((n, is_lighter));
                 }
             }
             if let (Some((n, is_lighter)), Some(split)) = (chosen, &mut best.split) {

@@ -59,7 +59,7 @@ fn batch<'a>(values: &'a [f32], labels: &'a [u32]) -> Batch<'a> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(40))]
 
     /// The progressive loss is that of predictions, and a loaded model continues exactly.
     #[test]

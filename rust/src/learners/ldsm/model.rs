@@ -15,7 +15,7 @@ use crate::file::{Bundle, Nest, Report};
 use crate::learners::one_against_some::{OneAgainstSome, N_ROUNDS};
 use crate::model::{
     block_rows, checks, row_values, Blocks, Classifier, FitOptions, LabelSelection, Learner,
-    LinearScorers, Query, ReachedLeaf, Task, TopK, TopKArrays,
+    PreparedScorers, Query, ReachedLeaf, Task, TopK, TopKArrays,
 };
 use crate::params::{to_json, Params as _};
 use crate::threads::{sensible, Pool};
@@ -128,8 +128,11 @@ impl Classifier for Ldsm {
         Ok(sets)
     }
 
-    fn scorers(&self) -> Option<(&dyn LinearScorers, &Preparation)> {
-        Some((&self.scorers.as_ref()?.weights, self.preparation.as_ref()?))
+    fn scorers(&self) -> Option<PreparedScorers<'_>> {
+        Some(PreparedScorers {
+            scorers: &self.scorers.as_ref()?.weights,
+            preparation: self.preparation.as_ref()?,
+        })
     }
 
     fn leaves(&self, query: &Query<'_>) -> Result<Vec<Vec<ReachedLeaf>>> {

@@ -394,7 +394,9 @@ impl Predictor<'_> {
         let is_by_likelihood = matches!(selection, LabelSelection::Likely(_));
         let by_share = is_by_likelihood && self.scorers.is_none();
         let bar = match (selection, self.scorers) {
-            (LabelSelection::Above(least), Some(scorers)) => scorers.calibration.least_score(least),
+            (LabelSelection::Above(least, _), Some(scorers)) => {
+                scorers.calibration.least_score(least)
+            }
             (LabelSelection::Likely(_), Some(scorers)) => scorers.calibration.least_score(0.5),
             _ => 0.0,
         };
@@ -408,12 +410,12 @@ impl Predictor<'_> {
         }
         self.calibrate(found.iter_mut().map(|(_, score)| score));
         match selection {
-            LabelSelection::Above(threshold) => found.retain(|&(_, score)| score > threshold),
+            LabelSelection::Above(threshold, _) => found.retain(|&(_, score)| score > threshold),
             LabelSelection::Likely(_) if !by_share => found.retain(|&(_, score)| score > 0.5),
             _ => {}
         }
         match selection {
-            LabelSelection::Likely(n) if found.len() < n => {
+            LabelSelection::Above(_, n) | LabelSelection::Likely(n) if found.len() < n => {
                 let mut top = TopK::new(n);
                 self.best(&mut top);
                 found.clear();

@@ -19,7 +19,7 @@
 use crate::choices;
 use crate::data::Examples;
 use crate::linear::Loss;
-use crate::simd::{fold, sum_of_squares, LANES};
+use crate::simd::{short_dot, sum_of_squares, LANES};
 
 choices! {
     /// The probability that a regressor's margin m stands for.
@@ -250,13 +250,7 @@ impl<const M: usize> DenseRegressors<M> {
         let (row, _) = row.as_chunks::<LANES>();
         std::array::from_fn(|j| {
             let (weights, _) = self.weights[j].as_chunks::<LANES>();
-            let mut sums = [0.0f32; LANES];
-            for (row, weights) in row.iter().zip(weights) {
-                for lane in 0..LANES {
-                    sums[lane] += row[lane] * weights[lane];
-                }
-            }
-            self.bias[j] + fold(sums)
+            self.bias[j] + short_dot(row, weights)
         })
     }
 

@@ -30,8 +30,16 @@ const MAX_SMOOTHED_LABELS: usize = 16;
 /// Typical number of labels at a row's leaves of several trees.
 const EXPECTED_LABELS: usize = 700;
 
+/// Labels of each leaf of several trees that are read first. If they decide the best label, the others
+/// are not read: predictions of ten trees take 6 % (letter) to 12 % (naics) less time. For five labels
+/// there is no gain.
+const N_FIRST_LABELS: usize = 8;
+
 /// Labels and their shares.
 pub type Shares = Vec<(u32, f32)>;
+
+/// The shares at a leaf, best first.
+type Leaf<'a> = Cow<'a, [(u32, f32)]>;
 
 impl LomTree {
     /// Returns the shares at leaf `id`, best first. Freezing stores the same.
@@ -166,7 +174,7 @@ impl<'a> EnsemblePredictor<'a> {
     }
 
     /// Returns the shares at a row's leaf in tree `number`, best first.
-    fn shares(&self, number: usize, row: usize) -> Cow<'a, [(u32, f32)]> {
+    fn shares(&self, number: usize, row: usize) -> Leaf<'a> {
         let leaf = self.leaves[number][row];
         match self.frozen {
             Some(trees) => Cow::Borrowed(trees[number].leaves.get(leaf as usize)),
@@ -174,19 +182,24 @@ impl<'a> EnsemblePredictor<'a> {
         }
     }
 
-    /// Calls `visit` with each label that has a share in a row of the block, and its mean share.
-    /// Labels come in the order of the trees, best first in each.
-    fn distribution(&mut self, row: usize, mut visit: impl FnMut(u32, f32)) {
-        if let [_] = self.members {
-            let shares = self.shares(0, row);
+    /// Replaces `leaves` by those that a row reaches, one of each tree.
+    fn read_leaves(&self, row: usize, leaves: &mut Vec<Leaf<'a>>) {
+        leaves.clear();
+        leaves.extend((0..self.members.len()).map(|number| self.shares(number, row)));
+    }
+
+    /// Calls `visit` with each label that has a share at one of a row's `leaves`, one of each tree,
+    /// and its mean share. Labels come in the order of the trees, best first in each.
+    fn distribution(&mut self, leaves: &[Leaf<'_>], mut visit: impl FnMut(u32, f32)) {
+        if let [shares] = leaves {
             return shares
                 .iter()
                 .for_each(|&(label, share)| visit(label, share));
         }
         self.found.clear();
         self.place_of.clear();
-        for number in 0..self.members.len() {
-            for &(label, share) in &*self.shares(number, row) {
+        for leaf in leaves {
+            for &(label, share) in &**leaf {
                 let place = self.place_of.entry(label);
                 if *place == 0 {
                     self.found.push((label, share));
@@ -196,10 +209,35 @@ impl<'a> EnsemblePredictor<'a> {
                 }
             }
         }
-        let scale = (self.members.len() as f32).recip();
+        let scale = (leaves.len() as f32).recip();
         for &(label, sum) in &self.found {
             visit(label, sum * scale);
         }
+    }
+
+    /// Adds the first labels of each of a row's `leaves` to `top`. Returns false if other labels may
+    /// be better: a label that was not added has at most the next share of each leaf.
+    fn push_first(&mut self, leaves: &[Leaf<'_>], top: &mut TopK) -> bool {
+        let scale = (leaves.len() as f32).recip();
+        // In the order of the trees, as in `distribution`.
+        let add = |sum: f32, (_, share): (u32, f32)| sum + share;
+        self.found.clear();
+        for at in 0..N_FIRST_LABELS {
+            for &(label, _) in leaves.iter().filter_map(|leaf| leaf.get(at)) {
+                if self.found.iter().all(|&(known, _)| known != label) {
+                    self.found.push((label, 0.0));
+                    let own = |leaf: &Leaf<'_>| leaf.iter().find(|entry| entry.0 == label).copied();
+                    let sum = leaves.iter().filter_map(own).fold(0.0, add);
+                    top.push(label, sum * scale);
+                }
+            }
+            let next = leaves.iter().filter_map(|leaf| leaf.get(at + 1).copied());
+            // Of equal scores, the lower label comes first.
+            if next.fold(0.0, add) * scale < top.bar() {
+                return true;
+            }
+        }
+        false
     }
 }
 
@@ -244,9 +282,14 @@ impl Predictor for EnsemblePredictor<'_> {
             return Ok(());
         }
         let mut top = TopK::new(k.min(self.members[0].learner.n_classes));
+        let mut leaves = Vec::new();
         for (row, (labels, scores)) in rows.enumerate() {
+            self.read_leaves(row, &mut leaves);
             top.clear();
-            self.distribution(row, |label, share| top.push(label, share));
+            if k > 1 || !self.push_first(&leaves, &mut top) {
+                top.clear();
+                self.distribution(&leaves, |label, share| top.push(label, share));
+            }
             top.write(labels, scores);
         }
         Ok(())
@@ -264,9 +307,11 @@ impl Predictor for EnsemblePredictor<'_> {
     /// shares may add up to less than 1; they are divided by their sum.
     fn all_scores(&mut self, scores: &mut [f32], _control: &Control) -> Result<bool> {
         let n_classes = self.members[0].learner.n_classes;
+        let mut leaves = Vec::new();
         for (row, shares) in scores.chunks_mut(n_classes).enumerate() {
             let mut sum = 0.0;
-            self.distribution(row, |label, share| {
+            self.read_leaves(row, &mut leaves);
+            self.distribution(&leaves, |label, share| {
                 shares[label as usize] = share;
                 sum += share;
             });

@@ -5,6 +5,8 @@ mod shares;
 mod structure;
 
 use proptest::prelude::*;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 
 use super::*;
 use crate::control::Control;
@@ -277,4 +279,33 @@ fn distribution_of_a_leaf_with_many_labels_adds_up_to_one() {
     let row = &shares[..100];
     assert_eq!(row.iter().filter(|&&share| share > 0.0).count(), 64);
     assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-6);
+}
+
+/// The first labels of each leaf decide some rows; the others need all labels.
+#[test]
+fn best_labels_of_several_trees_have_the_largest_shares() {
+    let mut random = Pcg64Mcg::seed_from_u64(3);
+    let values: Vec<f32> = (0..300 * WIDTH).map(|_| random.random()).collect();
+    let labels: Vec<u32> = (0..300).map(|i| i % 90).collect();
+    let batch = batch(&values, &labels, 90);
+    for (nodes_per_class, k) in [(0.0, 1), (0.0, 20), (0.2, 1), (0.2, 5), (1.0, 1), (1.0, 20)] {
+        let params = Params {
+            nodes_per_class,
+            n_estimators: 3,
+            ..params()
+        };
+        let model = fitted(params, &batch);
+        let control = Control::new(0);
+        let query = Query::new(&batch.rows, 1, &control);
+        let shares = model.predict_scores(&query).unwrap();
+        let shares = <f32 as crate::file::Element>::from_array(shares).unwrap();
+        let (best, _) = model.predict_topk(&query, k).unwrap();
+        for (shares, best) in shares.chunks(90).zip(best.chunks(k)) {
+            let share = |&label: &i32| shares.get(label as usize).copied().unwrap_or_default();
+            let found: Vec<f32> = best.iter().map(share).collect();
+            let mut largest = shares.to_vec();
+            largest.sort_unstable_by(|a, b| b.total_cmp(a));
+            assert_eq!(found, largest[..k], "{nodes_per_class}, {k}");
+        }
+    }
 }

@@ -70,9 +70,16 @@ impl Column {
         self.tail.iter().map(|(label, &w)| (LocalId(label), w))
     }
 
-    fn iter(&self) -> impl Iterator<Item = (LocalId, f32)> + '_ {
+    /// Returns the labels with their weights, of which some in the head are 0.
+    pub fn iter(&self) -> impl Iterator<Item = (LocalId, f32)> + '_ {
         let head = (0..).map(LocalId).zip(self.head.iter().copied());
         head.chain(self.tail())
+    }
+
+    /// Returns the weight of `label`.
+    pub fn get(&self, label: LocalId) -> f32 {
+        let weight = self.head.get(label.at());
+        *weight.or_else(|| self.tail.get(label.0)).unwrap_or(&0.0)
     }
 
     /// Adds to the weight of `label`.
@@ -206,6 +213,7 @@ mod tests {
             for (label, score) in all.iter().zip(scores) {
                 let expected = 1.0 + 2.0 * map.get(label).copied().unwrap_or_default();
                 prop_assert_eq!(score, expected);
+                prop_assert_eq!(1.0 + 2.0 * column.get(*label), expected);
             }
             let filled = column.head.iter().filter(|w| **w != 0.0).count() + 1;
             prop_assert!(filled * MAX_HEAD_PER_WEIGHT * 2 >= column.head.len());

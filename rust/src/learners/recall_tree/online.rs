@@ -1,7 +1,7 @@
 //! The Recall Tree as a member of an [`OnlineModel`](crate::model::OnlineModel): creation, files and
 //! the report of its nodes.
 
-use super::labels::LabelCounts;
+use super::labels::{LabelCounts, LocalId};
 use super::learner::OnlineRecallTree;
 use super::params::{uniform_bits, Params};
 use super::predict::{BlockPredictor, FrozenTree, PredictMemory};
@@ -11,7 +11,9 @@ use crate::control::Control;
 use crate::data::{LocalIds, Preparation};
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Persist, Report};
-use crate::model::{row_values, Learning, Member, Mistakes, OnlineLearner, PredictOptions, Start};
+use crate::model::{
+    row_values, Learning, LinearScorers, Member, Mistakes, OnlineLearner, PredictOptions, Start,
+};
 use crate::params::Params as _;
 use crate::persist;
 use crate::threads::Lent;
@@ -62,6 +64,36 @@ impl OnlineRecallTree {
                 Err(Error::data("a node's label has no class"))
             }
             _ => Ok(()),
+        }
+    }
+}
+
+/// The scorers without the indicators of nodes, which depend on the path of a row.
+impl LinearScorers for OnlineRecallTree {
+    fn for_each_weight(&self, class: u32, visit: &mut dyn FnMut(u32, f32)) {
+        match self.label_index.get(class) {
+            Some(label) => self.scorers.for_each_weight(LocalId(label), visit),
+            None => visit(self.scorers.n_columns as u32 - 1, f32::NEG_INFINITY),
+        }
+    }
+
+    /// Visits column by column where the weights of a column lie together.
+    fn for_all_weights(&self, n_classes: usize, visit: &mut dyn FnMut(u32, u32, f32)) {
+        let ScorerWeights::ByColumn(weights) = &self.scorers.weights else {
+            return (0..n_classes as u32).for_each(|class| {
+                self.for_each_weight(class, &mut |column, weight| visit(class, column, weight));
+            });
+        };
+        for (column, weights) in (0..).zip(&weights.columns) {
+            for (label, weight) in weights.iter() {
+                if let Some(&class) = self.label_index.keys().get(label.at()) {
+                    visit(class, column, weight);
+                }
+            }
+        }
+        let is_unseen = |&class: &u32| self.label_index.get(class).is_none();
+        for class in (0..n_classes as u32).filter(is_unseen) {
+            self.for_each_weight(class, &mut |column, weight| visit(class, column, weight));
         }
     }
 }
@@ -164,6 +196,10 @@ impl OnlineLearner for OnlineRecallTree {
         summary.scalar("progressive_recall", recall);
         summary.scalar("max_candidates", self.tree.max_candidates as u32);
         summary.scalar("max_depth", self.tree.max_depth);
+    }
+
+    fn scorers(&self) -> Option<&dyn LinearScorers> {
+        Some(self)
     }
 
     fn nodes_of_terminals(&self, _frozen: &FrozenTree) -> Option<Vec<u32>> {

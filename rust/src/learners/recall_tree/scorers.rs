@@ -72,7 +72,7 @@ pub struct Scorers {
     margin: f32,
     rate: f32,
     path_features: PathFeatures,
-    n_columns: usize,
+    pub n_columns: usize,
     /// Passes of `fit` done.
     pub passes: f64,
     /// Weight of the examples that each label was learned from; empty with [`Regressors`].
@@ -360,6 +360,25 @@ impl Scorers {
         };
         let column = |node: &NodeId| self.n_columns as u32 + node.0 % NODE_COLUMNS;
         widened.widened(input.example, nodes.iter().rev().map(column));
+    }
+
+    /// Calls `visit` with the weights of `label` for the columns of examples, without those for nodes.
+    pub fn for_each_weight(&self, label: LocalId, visit: &mut dyn FnMut(u32, f32)) {
+        let mut visit = |column: usize, weight| {
+            if column < self.n_columns {
+                visit(column as u32, weight);
+            }
+        };
+        match &self.weights {
+            ScorerWeights::ByLabel(weights) => weights[label.at()].for_each(visit),
+            ScorerWeights::ByColumn(weights) => {
+                let weights = weights.columns.iter().map(|column| column.get(label));
+                weights
+                    .enumerate()
+                    .for_each(|(column, weight)| visit(column, weight));
+            }
+            ScorerWeights::Regressors(regressors) => regressors.plain(label.0).for_each(visit),
+        }
     }
 
     /// Clamps scores to one span with the routers, as the authors' program does.

@@ -237,10 +237,10 @@ fn packed(text: &[u8]) -> [(&'static str, Vec<u8>); 3] {
     ]
 }
 
-/// Text of several blocks, in lines of very different lengths.
-fn long_text() -> Vec<u8> {
-    let mut text = b"4000 100000 10\n".to_vec();
-    for row in 0..4000usize {
+/// Text in lines of very different lengths; 4000 rows are several blocks, 1500 are two.
+fn long_text(n_rows: usize) -> Vec<u8> {
+    let mut text = format!("{n_rows} 100000 10\n").into_bytes();
+    for row in 0..n_rows {
         write!(text, "{}", row % 10).unwrap();
         for column in 0..(if row == 2000 { 100_000 } else { row % 200 }) {
             write!(text, " {column}:{}", (column % 7) as f32 / 8.0).unwrap();
@@ -252,23 +252,24 @@ fn long_text() -> Vec<u8> {
 
 #[test]
 fn compressed_files_read_like_plain_ones() {
-    let text = long_text();
+    let text = long_text(4000);
     assert!(text.len() > 4 << 20);
     let plain = xmc(&text, None).unwrap();
     assert_eq!(plain.table.n_rows(), 4000);
     let (head, tail) = text.split_at(text.len() / 2);
-    let parts = packed(head).into_iter().zip(packed(tail));
-    for ((packing, bytes), ((_, mut joined), (_, rest))) in packed(&text).into_iter().zip(parts) {
-        assert_eq!(xmc(&bytes, None).unwrap(), plain, "{packing}");
+    for ((packing, mut bytes), (_, rest)) in packed(head).into_iter().zip(packed(tail)) {
+        let line_ended = [head, b"\n"].concat();
+        assert!(read_blocks(&bytes) == (line_ended, None), "{packing}");
         // Concatenated compressed files are one file.
-        joined.extend(rest);
-        assert_eq!(xmc(&joined, None).unwrap(), plain, "{packing}, joined");
+        bytes.extend(rest);
+        assert_eq!(xmc(&bytes, None).unwrap(), plain, "{packing}, joined");
     }
 }
 
 #[test]
 fn truncated_and_damaged_files_are_refused() {
-    let text = long_text();
+    let text = long_text(1500);
+    assert!(text.len() > 1 << 20);
     for (packing, bytes) in packed(&text) {
         for keep in [9, bytes.len() / 2, bytes.len() - 1] {
             let message = xmc(&bytes[..keep], None).unwrap_err().to_string();

@@ -155,7 +155,7 @@ fn predict(model: &dyn Classifier) -> Answers {
     let _ = model.leaves(&query);
     let _ = model.predict_scores(&query);
     for selection in [
-        LabelSelection::Above(0.0),
+        LabelSelection::Above(0.0, 1),
         LabelSelection::Best(2),
         LabelSelection::Likely(1),
     ] {

@@ -45,6 +45,8 @@ fn sampled() -> Params {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
     /// Results 2 and 3, and Corollary 3.1: with h as the mean of z = y^2, r = K g / h.
     #[test]
     fn leaves_are_bounded_and_follow_the_corollary(

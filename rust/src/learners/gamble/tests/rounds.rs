@@ -4,7 +4,7 @@ use std::slice::from_ref;
 
 use rand::RngExt;
 
-use super::super::boost::{boost, reweight};
+use super::super::boost::{boost, reweight, Validation};
 use super::super::frozen::FrozenTrees;
 use super::super::grow::{Grower, TrainingSet};
 use super::super::predict::slope;
@@ -12,6 +12,7 @@ use super::super::sampling::{generator, RowSampler, Weights};
 use super::super::tree::{push_votes, response, samme_vote, Leaves};
 use super::traversal::{self, leaf_of};
 use super::*;
+use crate::error::Error;
 use crate::metrics::{softmax_slope, Outcome};
 
 /// Returns noisy rows, some of which are equal.
@@ -401,4 +402,21 @@ fn only_a_new_fit_may_change_the_number_of_columns() {
     let validated = model.fit_validated(&wide.batch(), &narrow.batch(), plain, &control);
     assert!(validated.is_err());
     assert!(model.fit(&narrow.batch(), plain, &control).is_ok());
+}
+
+#[test]
+fn the_log_loss_of_a_round_can_be_interrupted() {
+    let table = noisy(60, 4);
+    let (batch, which) = (table.batch(), table.all_rows());
+    let rows = LabeledRows {
+        batch: &batch,
+        which: &which,
+    };
+    let model = table.learn(paper(), 1);
+    let control = Control::new(0);
+    let mut validation = Validation::new(rows, 4, EvalMetric::LogLoss).unwrap();
+    assert!(validation.add(&model.trees[0], &control).is_ok());
+    control.stop();
+    let stopped = validation.add(&model.trees[1], &control);
+    assert!(matches!(stopped, Err(Error::Stopped)));
 }

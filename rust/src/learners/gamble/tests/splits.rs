@@ -7,7 +7,7 @@ use rand_pcg::Pcg64Mcg;
 use super::super::grow::{Grower, TrainingSet};
 use super::super::histogram::Histogram;
 use super::super::node::{BestSplit, Rule, Split};
-use super::super::run_scan::RunScan;
+use super::super::run_scan::{RunScan, MAX_LISTED};
 use super::*;
 
 /// Returns rows of few distinct values, some of which are missing; two columns are mostly zero.
@@ -288,14 +288,17 @@ proptest! {
     }
 }
 
-/// Returns the gain of the first split by a column of 400 categories, three rows of each, if the
-/// tree is grown from the first `n_sampled` rows.
-fn gain_of_categories(labels: Vec<u32>, n_sampled: u32) -> f64 {
+/// Returns the first split by a column of `n_categories`, as many rows of each, if the tree is grown
+/// from the first `n_sampled` rows.
+fn split_of_categories(labels: Vec<u32>, n_categories: u16, n_sampled: u32) -> Option<Split> {
+    let n_rows = labels.len();
     let table = Table {
-        values: (0..1200u16).map(|row| f32::from(row % 400)).collect(),
+        values: (0..n_rows)
+            .map(|row| f32::from(row as u16 % n_categories))
+            .collect(),
         width: 1,
         labels,
-        weights: vec![1.0; 1200],
+        weights: vec![1.0; n_rows],
         n_classes: 2,
     };
     let params = Params {
@@ -304,7 +307,10 @@ fn gain_of_categories(labels: Vec<u32>, n_sampled: u32) -> f64 {
         ..paper()
     };
     let columns = table.columns(&params);
-    assert_eq!(columns.columns[0].coding.n_codes(), 400);
+    assert_eq!(
+        columns.columns[0].coding.n_codes(),
+        usize::from(n_categories)
+    );
     let training_set = TrainingSet {
         columns: &columns,
         labels: &table.labels,
@@ -315,10 +321,12 @@ fn gain_of_categories(labels: Vec<u32>, n_sampled: u32) -> f64 {
     let mut grower = Grower::new(&params, 1, 2);
     let sampled: Vec<u32> = (0..n_sampled).collect();
     grower.grow(&training_set, &sampled).unwrap();
-    grower.nodes[0]
-        .split
-        .as_ref()
-        .map_or(0.0, |split| split.gain)
+    grower.nodes[0].split.clone()
+}
+
+/// Returns the gain of [`split_of_categories`] of 400 categories.
+fn gain_of_categories(labels: Vec<u32>, n_sampled: u32) -> f64 {
+    split_of_categories(labels, 400, n_sampled).map_or(0.0, |split| split.gain)
 }
 
 #[test]
@@ -336,6 +344,20 @@ fn many_categories_are_ordered_by_other_rows() {
     // An order by the labels of the sampled rows would give pure halves here too.
     let gain = gain_of_categories(by_chance, 400);
     assert!(gain < 10.0, "{gain}");
+}
+
+#[test]
+fn a_split_lists_a_limited_number_of_categories() {
+    for (n_categories, n_expected) in [(2000, 1000), (5000, MAX_LISTED)] {
+        let rows = 0..2 * n_categories;
+        let labels: Vec<u32> = rows.map(|row| row % n_categories % 2).collect();
+        let split = split_of_categories(labels, n_categories as u16, n_categories).unwrap();
+        let Rule::Subset(listed) = split.rule else {
+            panic!("not a split by categories");
+        };
+        assert_eq!(listed.len(), n_expected);
+        assert!(listed.iter().all(|code| code % 2 == listed[0] % 2));
+    }
 }
 
 #[test]

@@ -307,7 +307,7 @@ fn check<const M: usize, const P: usize>(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
     fn a_node_is_trained_as_in_the_paper(

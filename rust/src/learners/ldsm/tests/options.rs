@@ -116,7 +116,7 @@ proptest! {
         prop_assert_eq!(root(&data), root(&repeated));
         let params = Params { max_nodes: 1, beta: 0.5, ..params() };
         let (ldsm, wanted) = (data.fit(&params), repeated.fit(&params));
-        let all = LabelSelection::Above(f32::NEG_INFINITY);
+        let all = LabelSelection::Above(f32::NEG_INFINITY, 0);
         let all = |ldsm: &Ldsm| ldsm.select_labels(&Query::new(&data.rows(), 1, &control()), all).unwrap();
         let (found, wanted) = (all(&ldsm), all(&wanted));
         prop_assert_eq!(found.starts(), wanted.starts());

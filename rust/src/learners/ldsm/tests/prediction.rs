@@ -52,7 +52,7 @@ pub(in crate::learners) fn all(ldsm: &Ldsm, data: &Data) -> Vec<BTreeMap<u32, f3
     let found = ldsm
         .select_labels(
             &Query::new(&data.rows(), 1, &control()),
-            LabelSelection::Above(f32::NEG_INFINITY),
+            LabelSelection::Above(f32::NEG_INFINITY, 0),
         )
         .unwrap();
     rows_of(&found)
@@ -163,8 +163,9 @@ proptest! {
         let ldsm = data.fit(&params);
         let rows = unseen.rows();
         let select = |wanted| rows_of(&ldsm.select_labels(&Query::new(&rows, 1, &control()), wanted).unwrap());
-        let (all, above) = (all(&ldsm, &unseen), select(LabelSelection::Above(0.4)));
+        let (all, above) = (all(&ldsm, &unseen), select(LabelSelection::Above(0.4, 0)));
         let some = select(LabelSelection::Best(n));
+        let filled = select(LabelSelection::Above(0.4, n));
         let (labels, scores) = ldsm.predict_topk(&Query::new(&rows, 1, &control()), k).unwrap();
         prop_assert_eq!((labels.len(), scores.len()), (k * unseen.len(), k * unseen.len()));
         for (i, all) in all.iter().enumerate() {
@@ -175,7 +176,14 @@ proptest! {
             prop_assert!(some[i].iter().all(|(label, score)| all[label] == *score));
             let mut some: Vec<f32> = some[i].values().copied().collect();
             some.sort_unstable_by(|a, b| b.total_cmp(a));
-            prop_assert!(best.iter().take(n).map(|&(_, score)| score).eq(some));
+            prop_assert!(best.iter().take(n).map(|&(_, score)| score).eq(some.iter().copied()));
+            if above[i].len() >= n {
+                prop_assert_eq!(&filled[i], &above[i]);
+            } else {
+                let mut filled: Vec<f32> = filled[i].values().copied().collect();
+                filled.sort_unstable_by(|a, b| b.total_cmp(a));
+                prop_assert_eq!(filled, some);
+            }
             let top = || (i * k..).zip(0..k);
             for (at, place) in top() {
                 let wanted = best.get(place).map_or(f32::NEG_INFINITY, |&(_, score)| score);
@@ -322,7 +330,7 @@ fn blocks_are_joined() {
         let found = ldsm
             .select_labels(
                 &Query::new(&many.rows(), n_threads, &control()),
-                LabelSelection::Above(f32::NEG_INFINITY),
+                LabelSelection::Above(f32::NEG_INFINITY, 0),
             )
             .unwrap();
         for (i, found) in rows_of(&found).into_iter().enumerate() {

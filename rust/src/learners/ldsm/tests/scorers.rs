@@ -5,7 +5,7 @@ use super::*;
 use crate::learners::one_against_some::{Calibration, Join, RowMargins};
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(20))]
 
     /// All labels with a score by a tree or a weight for a feature have joined scores.
     #[test]

@@ -44,7 +44,7 @@ fn trees() -> impl Strategy<Value = Tree> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(20))]
 
     /// Rows have neighboring columns, so that each column occurs, or any.
     #[test]

@@ -88,7 +88,7 @@ fn leaves_of(tree: &Tree, row: &RowBuffer, width: usize) -> Vec<NodeId> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     /// The statistics of a tree are those of all examples sent through it again.
     #[test]

@@ -38,7 +38,7 @@ pub(super) fn all_params() -> Vec<Params> {
 
 #[test]
 fn tiny_threshold_changes_nothing() {
-    let data = Data::new(300, 24, 150, 3);
+    let data = Data::new(150, 24, 150, 3);
     let weights = Some(Values::F32(&data.weights));
     let weighted = Batch::new(data.rows(), data.labels(), weights).unwrap();
     let sets = Batch::new(data.rows(), data.sets(), None).unwrap();
@@ -197,7 +197,7 @@ fn joined(params: &Params, batch: &Batch<'_>, n_blocks: usize) -> Model {
 
 #[test]
 fn blocks_join_to_the_model_of_all_classes() {
-    let data = Data::new(300, 24, 150, 3);
+    let data = Data::new(150, 24, 150, 3);
     let weights = Some(Values::F32(&data.weights));
     let weighted = Batch::new(data.rows(), data.labels(), weights).unwrap();
     let sets = Batch::new(data.rows(), data.sets(), None).unwrap();

@@ -123,7 +123,7 @@ fn label_list(data: &Data, multilabel: bool, i: usize) -> Vec<u32> {
 #[test]
 fn tiles_agree_with_the_slow_reference() {
     // More rows than fit into a chunk; tiles of 4, 4 and 2 groups.
-    let data = Data::new(700, 24, 150, 1);
+    let data = Data::new(560, 24, 150, 1);
     let rows = data.rows();
     for loss in LOSSES {
         for multilabel in [false, true] {
@@ -135,7 +135,7 @@ fn tiles_agree_with_the_slow_reference() {
             };
             let mut plain = Plain::new(&params, 150, &rows);
             let mut seen = vec![false; 150];
-            for i in (0..700).filter(|&i| data.weights[i] > 0.0) {
+            for i in (0..560).filter(|&i| data.weights[i] > 0.0) {
                 let labels = label_list(&data, multilabel, i);
                 plain.learn(&rows, i, &labels, data.weights[i], &mut seen);
             }
@@ -151,7 +151,7 @@ fn tiles_agree_with_the_slow_reference() {
             let last = (last_scores(&oaa, &rows), &plain.weights);
             let mut example = RowBuffer::default();
             for (got, weights) in [averaged, last] {
-                for i in 0..700 {
+                for i in 0..560 {
                     plain.preparation.read(&rows, i, &mut example);
                     let expected = Plain::scores(weights, &example);
                     for k in (0..150).filter(|&k| seen[k]) {

@@ -93,7 +93,7 @@ fn columns_that_most_rows_fill_are_dense() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(20))]
 
     /// Margins differ from those by lists only by rounding to 8 bits, and do not depend on the rows
     /// that are multiplied together.

@@ -69,7 +69,7 @@ fn exhaustive(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
     fn a_wide_beam_equals_an_exhaustive_search(params in scorings(), stream in streams(60), path_weight in 0u8..3) {
