@@ -79,9 +79,9 @@ impl Line {
 }
 
 /// Returns the parameters at which the logistic function of `logit` fits the outcomes best, and
-/// their loss, by Fisher scoring with Levenberg's and Marquardt's damping. `logit` takes the parameters and a row,
-/// and returns the logit and its derivatives by the parameters. The first parameter is the logarithm
-/// of a slope. `ridge` has the weight of half of each parameter's squared distance from `start`; the
+/// their loss, by Fisher scoring with Levenberg's and Marquardt's damping. `logit` takes the
+/// parameters and a row, and returns the logit and its derivatives by the parameters. The first
+/// parameter is the logarithm of a slope. `ridge` has the weight of half of each parameter's squared distance from `start`; the
 /// loss is a mean over rows. See [`minimize`] for `least_gain`.
 ///
 /// As in Platt scaling the targets are those with one more right row and one more wrong row, so that
@@ -132,8 +132,8 @@ pub fn fit_logistic<R, const N: usize>(
     minimize(start, least_gain, measure)
 }
 
-/// Searches the point of the least loss, and returns it with its loss, by Newton's method with Levenberg's and Marquardt's damping.
-/// `measure` returns the loss at a point, the negative of its gradient, and its curvature, of which
+/// Searches the point of the least loss, and returns it with its loss, by Newton's method with
+/// Levenberg's and Marquardt's damping. `measure` returns the loss at a point, the negative of its gradient, and its curvature, of which
 /// only the part on and below the diagonal is read. The first parameter is the logarithm of a slope.
 /// A step that lowers the loss by less than `least_gain` is the last one.
 pub(super) fn minimize<const N: usize>(
