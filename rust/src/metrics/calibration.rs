@@ -81,8 +81,8 @@ impl Line {
 /// Returns the parameters at which the logistic function of `logit` fits the outcomes best, and
 /// their loss, by Fisher scoring with Levenberg's and Marquardt's damping. `logit` takes the
 /// parameters and a row, and returns the logit and its derivatives by the parameters. The first
-/// parameter is the logarithm of a slope. `ridge` has the weight of half of each parameter's squared distance from `start`; the
-/// loss is a mean over rows. See [`minimize`] for `least_gain`.
+/// parameter is the logarithm of a slope. `ridge` has the weight of half of each parameter's squared
+/// distance from `start`; the loss is a mean over rows. See [`minimize`] for `least_gain`.
 ///
 /// As in Platt scaling the targets are those with one more right row and one more wrong row, so that
 /// a few rows that are all right do not give extreme probabilities.
