@@ -63,8 +63,8 @@ class Vocabulary:
         if self.grows is not None and len(flat):
             found = label_array(flat, reader.shown_name)
             _check_kind(reader, found, self.classes)
-            unknown = np.flatnonzero(positions(found, self.classes) < 0)
-            if len(unknown) and not self.grows:
+            unknown = () if self.grows else np.flatnonzero(positions(found, self.classes) < 0)
+            if len(unknown):
                 row = np.searchsorted(np.cumsum(labels.lengths), unknown[0], side="right")
                 raise ValueError(
                     f"{reader.place(batch, int(row), first_row)}: the model has no label "
@@ -143,7 +143,7 @@ def _sets(flat: Any, labels: Labels) -> Any:
 
 def _check_kind(reader: Reader, flat: NDArray[Any], classes: NDArray[Any]) -> None:
     """Refuse strings for a model of numbers, and numbers for one of strings."""
-    if len(flat) and kind_of(flat) != kind_of(classes):
+    if len(flat) and len(classes) and kind_of(flat) != kind_of(classes):
         raise ValueError(
             f"the model's labels are {classes.dtype} ({classes.tolist()[0]!r}, ...) and cannot "
             f"be compared with those of {reader.shown_name}, which are "
