@@ -63,8 +63,8 @@ class GambleClassifier(Boosting):
     random_state : int, RandomState or None, default=None
         Seed of all random choices, read when training begins. The same int gives the same model.
     n_jobs : int, optional
-        Number of threads; None is 1, -1 is all cores. Threads read the features and share the
-        rows of a prediction; trees grow on one thread. The model does not depend on it.
+        Number of threads; None is 1, -1 is all cores. Threads read the features, share the rows
+        of a prediction, and grow the trees of large tables. The model does not depend on it.
     verbose : int, default=0, as for :class:`OAAClassifier`
         With the held-out error in place of the progressive error.
     min_samples_leaf : int, default=1

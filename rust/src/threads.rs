@@ -58,6 +58,22 @@ pub fn map_with_worker<W: Send, T: Send>(
     mapped.collect()
 }
 
+/// Returns `map(start, chunk)` for each chunk of `size` of the `items`, in order. The chunks do not
+/// depend on the number of threads.
+pub fn map_chunks<A: Sync, T: Send>(
+    is_parallel: bool,
+    items: &[A],
+    size: usize,
+    map: impl Fn(usize, &[A]) -> T + Sync + Send,
+) -> Vec<T> {
+    let map = |(i, chunk)| map(i * size, chunk);
+    if is_parallel {
+        items.par_chunks(size).enumerate().map(map).collect()
+    } else {
+        items.chunks(size).enumerate().map(map).collect()
+    }
+}
+
 /// A pool of scratch buffers that no thread is using. A clone is empty.
 #[derive(Debug)]
 pub struct Pool<T>(Mutex<Vec<T>>);

@@ -6,9 +6,9 @@ use rand::seq::SliceRandom;
 
 use super::columns::Columns;
 use super::frozen::{block_rows, FrozenTrees, Router, LANES};
-use super::grow::{Grower, TrainingSet};
-use super::node::Node;
+use super::grow::Grower;
 use super::sampling::{generator, RowSampler, Weights};
+use super::search::TrainingSet;
 use super::tree::{
     log_share, push_votes, response, samme_vote, weighted_error, LeafRows, Leaves, Tree,
 };
@@ -65,6 +65,8 @@ pub struct Examples<'a> {
     /// Rows on which each round is evaluated.
     pub validation: Option<LabeledRows<'a>>,
     pub n_classes: usize,
+    /// True in a pool of threads.
+    pub threads: bool,
 }
 
 /// Returns the rows of a weight above 0, with the held-out rows last, and the number of learned
@@ -275,7 +277,7 @@ pub fn boost(
     control: &Control,
 ) -> Result<(Vec<Tree>, Evaluations)> {
     let (columns, n_classes) = (examples.columns, examples.n_classes);
-    let (learned, seed) = (examples.learned, params.seed);
+    let (learned, seed, threads) = (examples.learned, params.seed, examples.threads);
     let labels = &learned.labels()[..];
     if n_classes == 1 {
         return Ok((trees, Evaluations::default()));
@@ -287,10 +289,10 @@ pub fn boost(
     let mut validation = validation.transpose()?;
     let mut grower = Grower::new(params, columns.columns.len(), n_classes);
     let sampler = RowSampler::new(labels, n_classes, params.subsample, params.trim);
-    let (mut rows, mut node) = (Vec::new(), Node::new(n_classes, 0));
+    let mut rows = Vec::new();
     let n_before = trees.len();
     for round in 0..params.n_estimators as usize {
-        weights.refresh();
+        weights.refresh(threads);
         sampler.sample(&weights, seed, round as u64, &mut rows);
         let replayed = trees.get(round);
         let replayed = replayed.map(|tree| rows_by_leaf(tree, &learned, &rows));
@@ -300,10 +302,11 @@ pub fn boost(
                 labels,
                 weights: &weights.plain,
                 seed: (seed, round as u64),
+                threads,
                 control,
             };
             grower.grow(&training_set, &rows)?;
-            let Some(leaves) = vote(params, &grower, &mut node, &training_set, n_classes) else {
+            let Some(leaves) = vote(params, &grower, &training_set, n_classes) else {
                 break;
             };
             trees.push(grower.freeze(columns, leaves));
@@ -351,19 +354,15 @@ pub fn boost(
 fn vote(
     params: &Params,
     grower: &Grower,
-    node: &mut Node,
     training_set: &TrainingSet<'_>,
     n_classes: usize,
 ) -> Option<Leaves> {
     let (labels, weights) = (training_set.labels, training_set.weights);
     let mut leaves = Leaves::new();
-    let by_leaf = grower.leaves().map(|rows| {
-        node.read(rows.sampled, labels, weights);
-        node.by_class()
-    });
+    let by_leaf = grower.classes_of_leaves();
     let (k, rate) = (n_classes as f64, params.learning_rate);
     if params.algorithm == Algorithm::Samme && params.votes == Votes::Discrete {
-        let heaviest = |by_class: Vec<_>| first_best(by_class.into_iter());
+        let heaviest = |by_class: &[(u32, f64)]| first_best(by_class.iter().copied());
         let choices = by_leaf.map(|by_class| heaviest(by_class).map_or(0, |(class, _)| class));
         let choices: Vec<u32> = choices.collect();
         let error = weighted_error(&choices, grower.leaves(), labels, weights);
@@ -378,7 +377,7 @@ fn vote(
         Algorithm::Samme => log_share(share, k),
     };
     for by_class in by_leaf {
-        push_votes(&mut leaves, &by_class, n_classes, response, rate);
+        push_votes(&mut leaves, by_class, n_classes, response, rate);
     }
     Some(leaves)
 }

@@ -9,6 +9,7 @@ use super::{Params, Splits};
 use crate::control::Control;
 use crate::data::{Ragged, RowBuffer, Rows};
 use crate::error::{Error, Result};
+use crate::threads::map_chunks;
 
 /// Largest number of bins of a column if splits are binned. A code fits into a byte, with one left
 /// for missing values.
@@ -164,7 +165,20 @@ pub struct Columns {
     row_entries: Ragged<(u32, u32)>,
     /// True if all sparse columns have two codes and zero has the first.
     pub are_binary: bool,
+    /// Codes of all columns in [`Storage::Small`], row by row, if there are many.
+    codes_by_row: Vec<u8>,
+    /// Position of each of these columns in a row.
+    places: Vec<usize>,
+    /// Number of these columns.
+    width: usize,
 }
+
+/// Least number of codes that are stored by row too: the cache of a core holds fewer.
+const MIN_CODES_BY_ROW: usize = 1 << 19;
+
+/// Rows of all rows per row of a node that reads its codes by row. Codes of a column that lie closer
+/// share cache lines.
+const MIN_SPREAD: usize = 8;
 
 impl Columns {
     /// Reads the rows `which` and numbers them from 0 in this order.
@@ -217,10 +231,14 @@ impl Columns {
         let columns: Vec<Column> = columns.collect::<Result<_>>()?;
         let mut column_entries = Ragged::default();
         for column in &columns {
-            let entries = by_feature.get(column.feature as usize).iter();
-            let codes = entries.map(|&(row, value)| (row, column.coding.code(value)));
-            let zero = column.zero();
-            column_entries.push(codes.filter(|&(_, code)| zero.is_some_and(|zero| code != zero)));
+            let entries = match column.zero() {
+                Some(_) => by_feature.get(column.feature as usize),
+                None => &[],
+            };
+            let codes = entries
+                .iter()
+                .map(|&(row, value)| (row, column.coding.code(value)));
+            column_entries.push(codes.filter(|&(_, code)| Some(code) != column.zero()));
         }
         let row_entries =
             column_entries.regroup(which.len(), |column, &(row, code)| (row, (column, code)));
@@ -237,7 +255,58 @@ impl Columns {
             sparse,
             column_entries,
             row_entries,
-        })
+            codes_by_row: Vec::new(),
+            places: Vec::new(),
+            width: 0,
+        }
+        .with_codes_by_row(which.len(), threads))
+    }
+
+    /// Stores the codes of small columns by row too, if they are many.
+    fn with_codes_by_row(mut self, n_rows: usize, threads: bool) -> Self {
+        let mut small = Vec::new();
+        for column in &self.columns {
+            self.places.push(small.len());
+            if let Storage::Small(codes) = &column.storage {
+                small.push(codes);
+            }
+        }
+        let width = small.len();
+        if n_rows * width < MIN_CODES_BY_ROW {
+            return self;
+        }
+        self.width = width;
+        let rows: Vec<u32> = (0..n_rows as u32).collect();
+        let chunks = map_chunks(threads, &rows, Control::CHUNK, |first, rows| {
+            let mut chunk = vec![0; rows.len() * width];
+            for (at, codes) in small.iter().enumerate() {
+                let codes = &codes[first..first + rows.len()];
+                let places = chunk.iter_mut().skip(at).step_by(width);
+                places.zip(codes).for_each(|(place, &code)| *place = code);
+            }
+            chunk
+        });
+        self.codes_by_row = chunks.concat();
+        self
+    }
+
+    /// Replaces `into` by the codes of `rows` in each of the columns `group`, if rows lie so far
+    /// apart that reading them column by column would miss the cache. Large columns get any codes.
+    pub fn gather(&self, rows: &[u32], group: &[u32], into: &mut Vec<u8>) -> bool {
+        let (n, width) = (rows.len(), self.width);
+        if MIN_SPREAD * n * width > self.codes_by_row.len() || width == 0 {
+            return false;
+        }
+        let place = |&column: &u32| self.places[column as usize].min(width - 1);
+        let places: Vec<usize> = group.iter().map(place).collect();
+        into.resize(into.len().max(n * group.len()), 0);
+        for (at, &row) in rows.iter().enumerate() {
+            let codes = &self.codes_by_row[row as usize * width..][..width];
+            for (into, &place) in into[at..].iter_mut().step_by(n).zip(&places) {
+                *into = codes[place];
+            }
+        }
+        true
     }
 
     /// Returns the entries of a row: sparse columns in rising order, with codes.

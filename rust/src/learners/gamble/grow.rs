@@ -1,77 +1,21 @@
 //! Growing a tree: best first, until it has its number of leaves or no split gains anything.
 //!
-//! A node costs the search for its split, for which each sampled column uses the cheapest strategy,
-//! and O(rows) to divide it. One thread grows a tree: sharing columns and children among two
-//! threads gained nothing (0.97 and 1.03 times as fast).
+//! A node costs the search for its split ([`NodeSearch`]) and O(rows) to divide it. The two children
+//! of a node are read and searched at the same time if they have enough rows for two threads.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use super::columns::{Column, Columns, Storage};
-use super::histogram::Histogram;
-use super::node::{BestSplit, Node, Split};
-use super::run_scan::RunScan;
+use super::columns::Columns;
+use super::node::{Node, Split};
 use super::sampling::FeatureSampler;
-use super::sparse_splitter::SparseSplitter;
+use super::search::{ColumnSearch, NodeSearch, TrainingSet, MIN_CODES_OF_TREE, MIN_SHARED_CODES};
 use super::tree::{LeafRows, Leaves, Statistics, Tree, TreeNode};
 use super::Params;
-use crate::control::Control;
 use crate::error::Result;
+use crate::threads::Pool;
 use crate::tree::partition;
-
-/// The examples and weights from which a tree is grown.
-#[derive(Debug, Clone, Copy)]
-pub struct TrainingSet<'a> {
-    pub columns: &'a Columns,
-    pub labels: &'a [u32],
-    pub weights: &'a [f64],
-    /// Seed and number of the round, for sampling.
-    pub seed: (u64, u64),
-    pub control: &'a Control,
-}
-
-/// Offers the splits of `node` by a dense column to `best`. All strategies have the same best
-/// split, up to rounding of scores, so the cheapest one is chosen. For n rows of k classes:
-///
-/// | column | strategy | cost |
-/// |---|---|---|
-/// | categorical | [`RunScan::offer_subsets`] | O(n + codes log codes), and O(other rows) if there are more than 256 codes |
-/// | at most 256 codes, codes x k small relative to n | [`Histogram`] | O(n + codes x k) |
-/// | others | [`RunScan::offer_cuts`] | O(n log n) or O(n + codes), whichever is less |
-///
-/// [`SparseSplitter`] searches all sparse columns together, in O(n log n) for n entries of
-/// the rows.
-fn offer_splits(
-    node: &Node,
-    column: &Column,
-    histogram: &mut Histogram,
-    scan: &mut RunScan,
-    others: &RunScan,
-    best: &mut BestSplit,
-) {
-    let coding = &column.coding;
-    let (rows, n_codes, item) = (&node.rows, coding.n_codes(), |at| node.items[at]);
-    match &column.storage {
-        Storage::Small(codes) => {
-            if !coding.categorical && Histogram::pays(node, n_codes) {
-                return histogram.offer_cuts(node, codes, coding, best);
-            }
-            let code = |at| u32::from(codes[rows[at] as usize]);
-            scan.sort(node.len(), n_codes, code, item);
-        }
-        Storage::Large(codes) => {
-            scan.sort(node.len(), n_codes, |at| codes[rows[at] as usize], item);
-        }
-        Storage::Sparse { .. } => return,
-    }
-    if coding.categorical {
-        let has_many = matches!(column.storage, Storage::Large(_));
-        scan.offer_subsets(node, has_many.then_some(others), best);
-    } else {
-        scan.offer_cuts(node, coding, None, best);
-    }
-}
 
 /// Positions of a node's rows: those from which the tree is grown, and all others.
 #[derive(Debug, Clone)]
@@ -88,6 +32,12 @@ type Candidate = (u64, Reverse<usize>);
 /// that only admits uneven splits, a tree would be as deep as it has leaves.
 const MAX_DEPTH: u32 = 512;
 
+/// Least rows of a node whose children are searched at the same time.
+const MIN_SHARED_ROWS: usize = 64;
+
+/// Least rows of a node whose rows are divided by two threads.
+const MIN_DIVIDED_ROWS: usize = 1 << 10;
+
 /// A node of a growing tree.
 #[derive(Debug, Clone)]
 pub struct GrownNode {
@@ -99,41 +49,40 @@ pub struct GrownNode {
     /// The left child, which the right child follows; 0 in a leaf.
     left: usize,
     statistics: Statistics,
+    /// Classes of a leaf's rows from which the tree is grown, in rising order, with their weights.
+    by_class: Vec<(u32, f64)>,
 }
 
 /// Grows one tree after the other in the same workspace.
 pub struct Grower {
     max_leaves: usize,
-    features: FeatureSampler,
-    node: Node,
-    histogram: Histogram,
-    scan: RunScan,
-    /// Other rows of the node, sorted by a column of many categories.
-    others_scan: RunScan,
-    sparse: SparseSplitter,
+    /// Number of columns that are searched at each node.
+    n_sampled: usize,
+    /// Workspaces of two nodes that are searched at the same time.
+    searches: [NodeSearch; 2],
+    columns: Pool<ColumnSearch>,
     /// Rows from which the tree is grown, node by node.
     sampled: Vec<u32>,
     /// All other rows, node by node.
     others: Vec<u32>,
-    /// Buffer for dividing the rows.
-    right: Vec<u32>,
+    /// Buffers for dividing the rows.
+    right: [Vec<u32>; 2],
     pub nodes: Vec<GrownNode>,
     open: BinaryHeap<Candidate>,
 }
 
 impl Grower {
     pub fn new(params: &Params, n_columns: usize, n_classes: usize) -> Self {
+        let features = FeatureSampler::new(n_columns, params.max_features);
+        let node = || Node::new(n_classes, params.min_samples_leaf as usize);
         Self {
             max_leaves: params.max_leaves as usize,
-            features: FeatureSampler::new(n_columns, params.max_features),
-            node: Node::new(n_classes, params.min_samples_leaf as usize),
-            histogram: Histogram::default(),
-            scan: RunScan::default(),
-            others_scan: RunScan::default(),
-            sparse: SparseSplitter::default(),
+            n_sampled: features.n_sampled,
+            searches: [features.clone(), features].map(|it| NodeSearch::new(node(), it)),
+            columns: Pool::default(),
             sampled: Vec::new(),
             others: Vec::new(),
-            right: Vec::new(),
+            right: Default::default(),
             nodes: Vec::new(),
             open: BinaryHeap::new(),
         }
@@ -142,6 +91,11 @@ impl Grower {
     /// Grows a tree from the rows `sampled`, in rising order. All other rows of the training set
     /// are routed to its leaves.
     pub fn grow(&mut self, training_set: &TrainingSet<'_>, sampled: &[u32]) -> Result<()> {
+        let is_large = sampled.len() * self.n_sampled >= MIN_CODES_OF_TREE;
+        let training_set = &TrainingSet {
+            threads: training_set.threads && is_large,
+            ..*training_set
+        };
         sampled.clone_into(&mut self.sampled);
         self.others.clear();
         let mut next = 0;
@@ -155,7 +109,21 @@ impl Grower {
             sampled: 0..self.sampled.len(),
             others: 0..self.others.len(),
         };
-        self.add(training_set, all, 0, true);
+        let root = Leaf {
+            spans: all,
+            number: 0,
+            depth: 0,
+            may_split: true,
+        };
+        let [search, _] = &mut self.searches;
+        let root = root.read(
+            training_set,
+            &self.sampled,
+            &self.others,
+            search,
+            &self.columns,
+        );
+        self.add(root);
         for n_leaves in 2..=self.max_leaves {
             let best = self.open.pop().map(|(_, Reverse(node))| node);
             let Some((node, split)) =
@@ -164,13 +132,34 @@ impl Grower {
                 break;
             };
             training_set.control.check()?;
-            self.nodes[node].left = self.nodes.len();
+            let number = self.nodes.len();
+            self.nodes[node].left = number;
+            self.nodes[node].by_class = Vec::new();
             self.nodes[node].statistics.gain = split.gain;
             let depth = self.nodes[node].depth + 1;
             let may_split = n_leaves < self.max_leaves && depth < MAX_DEPTH;
-            for child in self.divide(training_set, &split, node) {
-                self.add(training_set, child, depth, may_split);
-            }
+            let n_rows = self.nodes[node].spans.sampled.len();
+            let is_shared = n_rows * self.n_sampled >= MIN_SHARED_CODES;
+            let threads = training_set.threads && is_shared && n_rows >= MIN_SHARED_ROWS;
+            let [left, right] = self.divide(training_set, &split, node);
+            let leaf = |spans, number| Leaf {
+                spans,
+                number,
+                depth,
+                may_split,
+            };
+            let (left, right) = (leaf(left, number), leaf(right, number + 1));
+            let [first, second] = &mut self.searches;
+            let (sampled, others, columns) = (&self.sampled, &self.others, &self.columns);
+            let read = || left.read(training_set, sampled, others, first, columns);
+            let read_other = || right.read(training_set, sampled, others, second, columns);
+            let (left, right) = if threads {
+                rayon::join(read, read_other)
+            } else {
+                (read(), read_other())
+            };
+            self.add(left);
+            self.add(right);
         }
         Ok(())
     }
@@ -178,81 +167,37 @@ impl Grower {
     /// Divides the rows of node `node` between its left and right child.
     fn divide(&mut self, training_set: &TrainingSet<'_>, split: &Split, node: usize) -> [Spans; 2] {
         let Spans { sampled, others } = self.nodes[node].spans.clone();
+        let threads = training_set.threads && sampled.len() >= MIN_DIVIDED_ROWS;
         let columns = training_set.columns;
         let goes_left = |row| split.rule.goes_left(columns.code(split.column, row));
-        let mut halves = |rows: &mut [u32], Range { start, end }: Range<usize>| {
-            let middle = start + partition(&mut rows[start..end], &mut self.right, goes_left);
-            [start..middle, middle..end]
+        let halves =
+            |rows: &mut [u32], right: &mut Vec<u32>, Range { start, end }: Range<usize>| {
+                let middle = start + partition(&mut rows[start..end], right, goes_left);
+                [start..middle, middle..end]
+            };
+        let [right, other_right] = &mut self.right;
+        let first = || halves(&mut self.sampled, right, sampled);
+        let second = || halves(&mut self.others, other_right, others);
+        let ([left, right], [other_left, other_right]) = if threads {
+            rayon::join(first, second)
+        } else {
+            (first(), second())
         };
-        let [left, right] = halves(&mut self.sampled, sampled);
-        let [other_left, other_right] = halves(&mut self.others, others);
         [(left, other_left), (right, other_right)]
             .map(|(sampled, others)| Spans { sampled, others })
     }
 
-    /// Adds a leaf, and finds its best split if the leaf may be split later.
-    fn add(&mut self, training_set: &TrainingSet<'_>, spans: Spans, depth: u32, may_split: bool) {
-        let (rows, number) = (&self.sampled[spans.sampled.clone()], self.nodes.len());
-        self.node
-            .read(rows, training_set.labels, training_set.weights);
-        let node = &self.node;
-        let statistics = Statistics {
-            n_rows: node.len() as u32,
-            weight: node.weight * node.unit,
-            gain: 0.0,
-            entropy: node.entropy(),
-        };
-        let can_gain = node.totals.len() > 1 && node.len() >= 2 * node.min_rows;
-        let mut split = None;
-        if may_split && can_gain {
-            split = self.best_split(training_set, number, spans.others.clone());
-        }
-        let gain = split.as_ref().map(|split| split.gain.to_bits());
+    fn add(&mut self, node: GrownNode) {
+        let gain = node.split.as_ref().map(|split| split.gain.to_bits());
+        let number = self.nodes.len();
         self.open.extend(gain.map(|gain| (gain, Reverse(number))));
-        self.nodes.push(GrownNode {
-            spans,
-            depth,
-            split,
-            left: 0,
-            statistics,
-        });
+        self.nodes.push(node);
     }
 
-    /// Returns the best split of the node just read, which has the number `number` and the other
-    /// rows at `others`. Once the training set's control says to stop, no more columns are searched.
-    fn best_split(
-        &mut self,
-        training_set: &TrainingSet<'_>,
-        number: usize,
-        others: Range<usize>,
-    ) -> Option<Split> {
-        let ((seed, round), columns) = (training_set.seed, training_set.columns);
-        let others = &self.others[others];
-        let sampled = self.features.sample(seed, round, number as u64);
-        let (node, scan) = (&self.node, &mut self.scan);
-        let mut best = BestSplit::new(node);
-        scan.enter(node);
-        for &at in columns.dense.iter().filter(|&&at| sampled.contains(at)) {
-            if training_set.control.check().is_err() {
-                break;
-            }
-            best.enter(at);
-            let column = &columns.columns[at as usize];
-            let (histogram, others_scan) = (&mut self.histogram, &mut self.others_scan);
-            if let (true, Storage::Large(codes)) = (column.coding.categorical, &column.storage) {
-                let code = |at| codes[others[at] as usize];
-                let item = |at| {
-                    let row: usize = others[at] as usize;
-                    node.item(training_set.labels[row], training_set.weights[row])
-                };
-                others_scan.sort(others.len(), column.coding.n_codes(), code, item);
-            }
-            offer_splits(node, column, histogram, scan, others_scan, &mut best);
-        }
-        if !columns.sparse.is_empty() {
-            self.sparse.find(node, columns, sampled, scan, &mut best);
-        }
-        best.split
+    /// Returns the classes of the rows of each leaf with their weights, in the order of the nodes.
+    pub fn classes_of_leaves(&self) -> impl Iterator<Item = &[(u32, f64)]> {
+        let leaves = self.nodes.iter().filter(|node| node.left == 0);
+        leaves.map(|node| &node.by_class[..])
     }
 
     /// Returns the rows of each leaf, in the order of the nodes.
@@ -285,5 +230,54 @@ impl Grower {
             tree.statistics.push(node.statistics);
         }
         tree
+    }
+}
+
+/// A leaf that is about to be added.
+struct Leaf {
+    spans: Spans,
+    number: usize,
+    depth: u32,
+    /// True if the leaf may be split later.
+    may_split: bool,
+}
+
+impl Leaf {
+    /// Reads the rows of the leaf, and finds its best split if it may be split.
+    fn read(
+        self,
+        training_set: &TrainingSet<'_>,
+        sampled: &[u32],
+        others: &[u32],
+        search: &mut NodeSearch,
+        columns: &Pool<ColumnSearch>,
+    ) -> GrownNode {
+        let (labels, weights) = (training_set.labels, training_set.weights);
+        let rows = &sampled[self.spans.sampled.clone()];
+        search
+            .node
+            .read(rows, labels, weights, training_set.threads);
+        let node = &search.node;
+        let statistics = Statistics {
+            n_rows: node.len() as u32,
+            weight: node.weight * node.unit,
+            gain: 0.0,
+            entropy: node.entropy(),
+        };
+        let by_class = node.by_class();
+        let can_gain = node.totals.len() > 1 && node.len() >= 2 * node.min_rows;
+        let mut split = None;
+        if self.may_split && can_gain {
+            let others = &others[self.spans.others.clone()];
+            split = search.best_split(training_set, self.number, others, columns);
+        }
+        GrownNode {
+            spans: self.spans,
+            depth: self.depth,
+            split,
+            left: 0,
+            statistics,
+            by_class,
+        }
     }
 }

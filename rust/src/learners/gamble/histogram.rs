@@ -4,8 +4,10 @@
 //! node) to scan. It is used if the second number is at most a fixed multiple of the first.
 
 use super::columns::Coding;
-use super::node::{BestSplit, Cut, Item, Node, Side};
+use super::node::{Choice, ColumnBest, Cut, Item, Node, Side};
+use super::sampling::CHUNK_ROWS;
 use crate::simd::dispatched;
+use crate::threads::map_chunks;
 
 /// Classes that are summed side by side: one 512-bit register or two of 256 bits.
 const CLASS_LANES: usize = 8;
@@ -15,6 +17,9 @@ pub const FEW_CLASS_LANES: usize = 4;
 
 /// Cells of the histogram that cost as much as a row.
 const CELLS_PER_ROW: usize = 4;
+
+/// Rows of a chunk per cell, so that adding up the cells of chunks costs little.
+const CHUNK_ROWS_PER_CELL: usize = 8;
 
 /// Largest number of codes of a column with a histogram.
 const MAX_CODES: usize = 256;
@@ -45,13 +50,51 @@ impl Histogram {
         n_codes * stride(node) <= CELLS_PER_ROW * node.len()
     }
 
-    /// Offers the cuts of a column to `best`. `codes` are the codes of all training rows.
-    pub fn offer_cuts(&mut self, node: &Node, codes: &[u8], coding: &Coding, best: &mut BestSplit) {
+    /// Offers the cuts of a column to `best`. The rows of the node are at the places `rows` of
+    /// `codes`.
+    pub fn offer_cuts(
+        &mut self,
+        node: &Node,
+        (rows, codes): (&[u32], &[u8]),
+        coding: &Coding,
+        threads: bool,
+        best: &mut ColumnBest,
+    ) {
         let stride = stride(node);
+        let n_cells = coding.n_codes() * stride;
         self.cells.clear();
-        self.cells.resize(coding.n_codes() * stride, 0.0);
+        self.cells.resize(n_cells, 0.0);
         let mut counts = [0; MAX_CODES];
-        fill(node, codes, stride, &mut self.cells, &mut counts);
+        let n_rows = CHUNK_ROWS.max(CHUNK_ROWS_PER_CELL * n_cells);
+        if node.len() <= n_rows {
+            fill(
+                rows,
+                &node.items,
+                codes,
+                stride,
+                &mut self.cells,
+                &mut counts,
+            );
+        } else {
+            let chunks = map_chunks(threads, rows, n_rows, |start, rows| {
+                let (mut cells, mut counts) = (vec![0.0; n_cells], [0; MAX_CODES]);
+                fill(
+                    rows,
+                    &node.items[start..],
+                    codes,
+                    stride,
+                    &mut cells,
+                    &mut counts,
+                );
+                (cells, counts)
+            });
+            for (chunk, chunk_counts) in chunks {
+                let cells = self.cells.iter_mut().zip(chunk);
+                cells.for_each(|(cell, sum)| *cell += sum);
+                let counts = counts.iter_mut().zip(chunk_counts);
+                counts.for_each(|(count, n)| *count += n);
+            }
+        }
         let n_values = coding.spans.len();
         let (values, missing) = self.cells.split_at(n_values * stride);
         let missing_code = coding.missing_code();
@@ -84,30 +127,30 @@ impl Histogram {
             }
             for (at, side) in sides.iter().enumerate() {
                 best.offer(node.split_score(side), || {
-                    let cut = Cut {
+                    Choice::Cut(Cut {
                         last_left: present[at],
                         first_right: present.get(at + 1).copied(),
                         missing_left: (n_missing > 0).then_some(missing_left),
                         left_weight: side.weight,
-                    };
-                    cut.rule(node, coding)
+                    })
                 });
             }
         }
     }
 }
 
-/// Adds up the weights of the rows of `node` by code and class, with `stride` cells per code, and
-/// counts the rows of every code. Never inlined, because the loop needs all registers.
+/// Adds up the weights of rows by code and class, with `stride` cells per code, and counts the rows
+/// of every code. Never inlined, because the loop needs all registers.
 #[inline(never)]
 fn fill(
-    node: &Node,
+    rows: &[u32],
+    items: &[Item],
     codes: &[u8],
     stride: usize,
     cells: &mut [f64],
     counts: &mut [usize; MAX_CODES],
 ) {
-    for (&row, &Item { class, weight }) in node.rows.iter().zip(&node.items) {
+    for (&row, &Item { class, weight }) in rows.iter().zip(items) {
         let code = codes[row as usize] as usize;
         cells[code * stride + class as usize] += f64::from(weight);
         counts[code] += 1;

@@ -21,7 +21,8 @@
 //! | `sampling` | log weights; samples of rows and features |
 //! | `node` | the rows of a node; its splits and their scores |
 //! | `histogram`, `run_scan`, `sparse_splitter` | three strategies for finding a split |
-//! | `grow` | growing a tree, best first; the choice among the strategies |
+//! | `search` | the best split of a node; the choice among the strategies |
+//! | `grow` | growing a tree, best first |
 //! | `tree` | the trained tree, the votes of its leaves, its report |
 //! | `boost` | the rounds: Algorithm 2; warm starts, early stopping |
 //! | `frozen` | trees for prediction, and the routing of rows |
@@ -39,6 +40,7 @@ mod node;
 mod predict;
 mod run_scan;
 mod sampling;
+mod search;
 mod shap;
 mod sparse_splitter;
 #[cfg(test)]

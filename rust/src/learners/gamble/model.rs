@@ -118,6 +118,7 @@ impl Gamble {
                 learned,
                 validation: validation.map(|(batch, which)| LabeledRows { batch, which }),
                 n_classes,
+                threads,
             };
             boost(params, earlier_trees, &examples, control)
         })??;

@@ -1,8 +1,9 @@
 //! The rows of a node, and the splits of a node: their rules, their scores and the best of them.
 
 use super::columns::Coding;
-use super::sampling::MIN_SHARE;
+use super::sampling::{CHUNK_ROWS, MIN_SHARE};
 use crate::data::LocalIds;
+use crate::threads::map_chunks;
 
 /// Least weight of the heaviest row of a node, as a share of the greatest weight of all, at which
 /// [`MIN_SHARE`] is lost in the rounding of a sum.
@@ -52,7 +53,7 @@ impl Node {
 
     /// Replaces the rows of the node. `labels` and `weights` have an element for every training
     /// row.
-    pub fn read(&mut self, rows: &[u32], labels: &[u32], weights: &[f64]) {
+    pub fn read(&mut self, rows: &[u32], labels: &[u32], weights: &[f64], threads: bool) {
         rows.clone_into(&mut self.rows);
         self.items.clear();
         self.classes.clear();
@@ -62,14 +63,41 @@ impl Node {
         if rows.iter().map(weight).all(|weight| weight < MIN_HEAVIEST) {
             self.unit = rows.iter().map(weight).fold(0.0, f64::max);
         }
-        for row in rows {
-            let class = self.classes.insert(labels[*row as usize]);
-            let weight = (weight(row) / self.unit).max(MIN_SHARE) as f32;
-            if class as usize == self.totals.len() {
-                self.totals.push(0.0);
+        let share = |row: &u32| (weight(row) / self.unit).max(MIN_SHARE) as f32;
+        if rows.len() <= CHUNK_ROWS {
+            for row in rows {
+                let (class, weight) = (self.classes.insert(labels[*row as usize]), share(row));
+                if class as usize == self.totals.len() {
+                    self.totals.push(0.0);
+                }
+                self.items.push(Item { class, weight });
+                self.totals[class as usize] += f64::from(weight);
             }
-            self.items.push(Item { class, weight });
-            self.totals[class as usize] += f64::from(weight);
+        } else {
+            for row in rows {
+                self.classes.insert(labels[*row as usize]);
+                if self.classes.len() == self.classes.n_keys() {
+                    break;
+                }
+            }
+            let classes = &self.classes;
+            let chunks = map_chunks(threads, rows, CHUNK_ROWS, |_, rows| {
+                let mut totals = vec![0.0; classes.len()];
+                let item = |row: &u32| {
+                    let class = classes.get(labels[*row as usize]).unwrap_or_default();
+                    let weight = share(row);
+                    totals[class as usize] += f64::from(weight);
+                    Item { class, weight }
+                };
+                let items: Vec<Item> = rows.iter().map(item).collect();
+                (items, totals)
+            });
+            self.totals.resize(classes.len(), 0.0);
+            for (items, totals) in chunks {
+                self.items.extend(items);
+                let sums = self.totals.iter_mut().zip(totals);
+                sums.for_each(|(sum, total)| *sum += total);
+            }
         }
         self.weight = self.totals.iter().sum();
         self.square = self.totals.iter().map(|total| total * total).sum();
@@ -169,6 +197,7 @@ impl Rule {
 }
 
 /// A cut between two codes that are present at a node.
+#[derive(Debug, Clone, Copy)]
 pub struct Cut {
     /// Last code present that goes left.
     pub last_left: u32,
@@ -182,7 +211,7 @@ pub struct Cut {
 impl Cut {
     /// Returns the rule for this cut of `node`. If the node has no missing values, later ones go to
     /// the heavier side.
-    pub fn rule(&self, node: &Node, coding: &Coding) -> Rule {
+    fn rule(&self, node: &Node, coding: &Coding) -> Rule {
         let (last_left, value) = match self.first_right {
             Some(first_right) => coding.cut(self.last_left, first_right),
             None => (coding.spans.len() as u32 - 1, f32::INFINITY),
@@ -207,66 +236,98 @@ pub struct Split {
     pub gain: f64,
 }
 
-/// The best split of a node so far. Scores that differ by no more than the tolerance are equal.
-/// Among equals the first column wins, in whatever order columns are entered, and in a column the
-/// first split.
+/// The codes that go left, before a rule is made of them.
+#[derive(Debug, Clone)]
+pub enum Choice {
+    Cut(Cut),
+    /// Codes in rising order.
+    Subset(Box<[u32]>),
+}
+
+/// The best split by one column so far. Scores that differ by no more than the tolerance are equal,
+/// and among equals the first split wins.
+#[derive(Debug)]
+pub struct ColumnBest {
+    tolerance: f64,
+    to_beat: f64,
+    /// Score and codes of the best split; `None` if none is better than not splitting the node.
+    pub found: Option<(f64, Choice)>,
+}
+
+impl ColumnBest {
+    pub fn new(node: &Node) -> Self {
+        let tolerance = node.tolerance();
+        Self {
+            tolerance,
+            to_beat: node.score() + tolerance,
+            found: None,
+        }
+    }
+
+    /// Offers a split. Returns true if it is the best.
+    pub fn offer(&mut self, score: f64, choice: impl FnOnce() -> Choice) -> bool {
+        let wins = score > self.to_beat;
+        if wins {
+            self.to_beat = score + self.tolerance;
+            self.found = Some((score, choice()));
+        }
+        wins
+    }
+}
+
+/// The best split of a node so far, from the best of each column. The first column wins among
+/// equals, in whatever order columns are offered.
 #[derive(Debug)]
 pub struct BestSplit {
     tolerance: f64,
-    /// [`Node::unit`]; gains have the unit 1.
-    unit: f64,
-    unsplit_score: f64,
     /// Highest score so far, at first that of the unsplit node.
     highest: f64,
-    /// Column whose splits are offered.
-    column: u32,
-    /// Score that a split by this column must exceed.
-    to_beat: f64,
-    /// The best split; `None` if no split is better than not splitting the node.
-    pub split: Option<Split>,
+    /// Column, score and codes.
+    found: Option<(u32, f64, Choice)>,
 }
 
 impl BestSplit {
     pub fn new(node: &Node) -> Self {
         Self {
             tolerance: node.tolerance(),
-            unit: node.unit,
-            unsplit_score: node.score(),
             highest: node.score(),
-            column: 0,
-            to_beat: f64::INFINITY,
-            split: None,
+            found: None,
         }
     }
 
-    /// Starts the splits by `column`.
-    pub fn enter(&mut self, column: u32) {
-        self.column = column;
-        let wins_ties = (self.split.as_ref()).is_some_and(|best| column < best.column);
-        self.to_beat = if wins_ties {
-            self.highest - self.tolerance
+    /// Returns true if a split by `column` with this `score` would be the best.
+    pub fn is_beaten_by(&self, column: u32, score: f64) -> bool {
+        let wins_ties = self.found.as_ref().is_some_and(|best| column < best.0);
+        let margin = if wins_ties {
+            -self.tolerance
         } else {
-            self.highest + self.tolerance
+            self.tolerance
         };
+        score > self.highest + margin
     }
 
-    /// Returns true if a split with this `score` would be the best.
-    pub fn is_beaten_by(&self, score: f64) -> bool {
-        score > self.to_beat
-    }
-
-    /// Offers a split by the column entered last. Returns true if it is the best.
-    pub fn offer(&mut self, score: f64, rule: impl FnOnce() -> Rule) -> bool {
-        let wins = self.is_beaten_by(score);
-        if wins {
-            self.highest = self.highest.max(score);
-            self.to_beat = self.highest + self.tolerance;
-            self.split = Some(Split {
-                column: self.column,
-                rule: rule(),
-                gain: (score - self.unsplit_score) * self.unit,
-            });
+    /// Offers the best split by `column`.
+    pub fn offer(&mut self, column: u32, best: ColumnBest) {
+        if let Some((score, choice)) = best.found {
+            if self.is_beaten_by(column, score) {
+                self.highest = self.highest.max(score);
+                self.found = Some((column, score, choice));
+            }
         }
-        wins
+    }
+
+    /// Returns the best split of `node`, if one is better than not splitting it. `coding` returns
+    /// the codes of a column.
+    pub fn split<'a>(self, node: &Node, coding: impl Fn(u32) -> &'a Coding) -> Option<Split> {
+        let (column, score, choice) = self.found?;
+        let rule = match choice {
+            Choice::Cut(cut) => cut.rule(node, coding(column)),
+            Choice::Subset(left) => Rule::Subset(left),
+        };
+        Some(Split {
+            column,
+            rule,
+            gain: (score - node.score()) * node.unit,
+        })
     }
 }

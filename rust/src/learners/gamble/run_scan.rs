@@ -20,7 +20,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::columns::Coding;
-use super::node::{BestSplit, Cut, Item, Node, Rule, Side};
+use super::node::{Choice, ColumnBest, Cut, Item, Node, Side};
 
 /// Sums over the rows of one side, in the form to which a row is added in O(1).
 #[derive(Debug, Clone, Copy, Default)]
@@ -219,7 +219,7 @@ impl RunScan {
         node: &Node,
         coding: &Coding,
         implicit: Option<u32>,
-        best: &mut BestSplit,
+        best: &mut ColumnBest,
     ) {
         #[cfg(test)]
         {
@@ -256,14 +256,14 @@ impl RunScan {
             for (at, run) in below.iter().enumerate() {
                 let n = run.to as usize;
                 let left = sums_after[n - 1];
-                let cut = || Cut {
-                    last_left: run.code,
-                    first_right: below.get(at + 1).map(|run| run.code).or(implicit),
-                    missing_left,
-                    left_weight: left.weight,
-                };
-                let score = score(node, left_missing.len() + n, left);
-                best.offer(score, || cut().rule(node, coding));
+                best.offer(score(node, left_missing.len() + n, left), || {
+                    Choice::Cut(Cut {
+                        last_left: run.code,
+                        first_right: below.get(at + 1).map(|run| run.code).or(implicit),
+                        missing_left,
+                        left_weight: left.weight,
+                    })
+                });
             }
             clear(by_class, &self.items);
             let Some(implicit) = implicit else {
@@ -276,14 +276,14 @@ impl RunScan {
                 let first = above.get(at);
                 let n = first.map_or(0, |run| n_values - run.from as usize);
                 let right = if n == 0 { start } else { sums_after[n - 1] };
-                let cut = || Cut {
-                    last_left,
-                    first_right: first.map(|run| run.code),
-                    missing_left,
-                    left_weight: node.weight - right.weight,
-                };
-                let score = score(node, right_missing.len() + n, right);
-                best.offer(score, || cut().rule(node, coding));
+                best.offer(score(node, right_missing.len() + n, right), || {
+                    Choice::Cut(Cut {
+                        last_left,
+                        first_right: first.map(|run| run.code),
+                        missing_left,
+                        left_weight: node.weight - right.weight,
+                    })
+                });
             }
             clear(by_class, &self.items);
         }
@@ -298,7 +298,7 @@ impl RunScan {
     /// Offers sets of categories of the sorted rows to `best`. The lighter side goes left, so that
     /// a category that the node did not have goes with the heavier side. If there are many
     /// categories, `others` has sorted other rows, which give the orders.
-    pub fn offer_subsets(&mut self, node: &Node, others: Option<&Self>, best: &mut BestSplit) {
+    pub fn offer_subsets(&mut self, node: &Node, others: Option<&Self>, best: &mut ColumnBest) {
         let (items, runs) = (&self.items, &self.runs);
         let (by_class, sums_after) = (&mut self.by_class, &mut self.sums_after);
         sums_after.resize(items.len().max(sums_after.len()), SideSums::default());
@@ -312,12 +312,12 @@ impl RunScan {
                 let is_lighter = 2.0 * sums.weight <= node.weight;
                 let n_listed = if is_lighter { n } else { runs.len() - n };
                 if n_listed <= MAX_LISTED
-                    && best.offer(score(node, n_rows, sums), || Rule::Subset(Box::default()))
+                    && best.offer(score(node, n_rows, sums), || Choice::Subset(Box::default()))
                 {
                     chosen = Some((n, is_lighter));
                 }
             }
-            if let (Some((n, is_lighter)), Some(split)) = (chosen, &mut best.split) {
+            if let (Some((n, is_lighter)), Some((_, choice))) = (chosen, &mut best.found) {
                 let mut codes: Vec<u32> = order[..n].iter().map(|run| run.code).collect();
                 codes.sort_unstable();
                 if !is_lighter {
@@ -326,7 +326,7 @@ impl RunScan {
                         .filter(|code| codes.binary_search(code).is_err())
                         .collect();
                 }
-                split.rule = Rule::Subset(codes.into());
+                *choice = Choice::Subset(codes.into());
             }
             for run in order {
                 clear(by_class, &items[run.range()]);

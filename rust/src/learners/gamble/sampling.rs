@@ -6,8 +6,10 @@
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use rayon::prelude::*;
 
 use crate::learners::mix;
+use crate::threads::map_chunks;
 
 /// Largest distance of a log weight below the greatest one; smaller weights count as if at this
 /// distance, so that plain weights stay above 0. No node of the paper's trees is as far below: a
@@ -19,6 +21,10 @@ const MAX_LOG_BELOW: f64 = 700.0;
 /// count as this one. They and their squares stay above 0, so every leaf has weight, and they keep
 /// full precision in f32.
 pub const MIN_SHARE: f64 = 1.804_851_4e-35;
+
+/// Rows whose weights are added up together. Sums over more rows are those of such chunks, added in
+/// their order, so that chunks may run on several threads.
+pub const CHUNK_ROWS: usize = 1 << 15;
 
 /// Weights of the rows, up to a common factor.
 #[derive(Debug, Clone)]
@@ -39,7 +45,7 @@ impl Weights {
             logs,
             highest: 0.0,
         };
-        weights.refresh();
+        weights.refresh(false);
         weights
     }
 
@@ -49,13 +55,27 @@ impl Weights {
     }
 
     /// Computes the plain weights from the logarithms.
-    pub fn refresh(&mut self) {
-        let highest = |a: f64, b: &f64| a.max(*b);
-        self.highest = self.logs.iter().fold(f64::NEG_INFINITY, highest);
-        for (plain, log) in self.plain.iter_mut().zip(&self.logs) {
-            let weight = (log - self.highest).max(-MAX_LOG_BELOW).exp();
-            let single = f64::from(weight as f32);
-            *plain = if single > MIN_SHARE { single } else { weight };
+    pub fn refresh(&mut self, threads: bool) {
+        let max = |a: f64, b: f64| a.max(b);
+        let highest = map_chunks(threads, &self.logs, CHUNK_ROWS, |_, logs| {
+            logs.iter().copied().fold(f64::NEG_INFINITY, max)
+        });
+        let highest = highest.into_iter().fold(f64::NEG_INFINITY, max);
+        self.highest = highest;
+        let refresh = |(plain, logs): (&mut [f64], &[f64])| {
+            for (plain, log) in plain.iter_mut().zip(logs) {
+                let weight = (log - highest).max(-MAX_LOG_BELOW).exp();
+                let single = f64::from(weight as f32);
+                *plain = if single > MIN_SHARE { single } else { weight };
+            }
+        };
+        if threads {
+            let chunks = self.plain.par_chunks_mut(CHUNK_ROWS);
+            chunks
+                .zip(self.logs.par_chunks(CHUNK_ROWS))
+                .for_each(refresh);
+        } else {
+            refresh((&mut self.plain, &self.logs));
         }
     }
 
@@ -81,7 +101,7 @@ const MAX_LISTED_COLUMNS: usize = 1024;
 #[derive(Debug, Clone)]
 pub struct FeatureSampler {
     n: usize,
-    n_sampled: usize,
+    pub n_sampled: usize,
     order: Vec<u32>,
     is_sampled: Vec<bool>,
 }

@@ -12,7 +12,7 @@
 
 use super::columns::Columns;
 use super::histogram::{fold, stride, FEW_CLASS_LANES};
-use super::node::{BestSplit, Cut, Item, Node};
+use super::node::{BestSplit, Choice, ColumnBest, Cut, Item, Node};
 use super::run_scan::{score_alone, RunScan};
 use super::sampling::SampledFeatures;
 
@@ -78,16 +78,17 @@ impl SparseSplitter {
         let item = |at: usize| node.items[at];
         for entries in entries.chunk_by(|a, b| a >> 64 == b >> 64) {
             let number = (entries[0] >> 64) as u32;
-            best.enter(number);
             if let [entry] = entries {
                 let score = score_alone(node, item(*entry as u32 as usize));
-                if !best.is_beaten_by(score) {
+                if !best.is_beaten_by(number, score) {
                     continue;
                 }
             }
             let column = &columns.columns[number as usize];
             scan.read_sorted(entries.iter().map(|&entry| entry as u64), item);
-            scan.offer_cuts(node, &column.coding, column.zero(), best);
+            let mut own = ColumnBest::new(node);
+            scan.offer_cuts(node, &column.coding, column.zero(), &mut own);
+            best.offer(number, own);
         }
     }
 
@@ -127,16 +128,16 @@ impl SparseSplitter {
             }
             let cells = &self.cells[column as usize * stride..][..stride];
             let (weight, score) = score_cells(cells, &self.totals, node.weight);
-            best.enter(column);
-            best.offer(score, || {
-                let cut = Cut {
+            let mut own = ColumnBest::new(node);
+            own.offer(score, || {
+                Choice::Cut(Cut {
                     last_left: 0,
                     first_right: Some(1),
                     missing_left: None,
                     left_weight: node.weight - weight,
-                };
-                cut.rule(node, &columns.columns[column as usize].coding)
+                })
             });
+            best.offer(column, own);
         }
     }
 }

@@ -87,6 +87,7 @@ impl Table {
             learned: rows(learned),
             validation: Some(rows(rest)),
             n_classes: self.n_classes,
+            threads: false,
         }
     }
 
@@ -126,7 +127,7 @@ impl Table {
     /// Returns the node of all rows.
     fn node(&self, min_rows: usize) -> Node {
         let mut node = Node::new(self.n_classes, min_rows);
-        node.read(&self.all_rows(), &self.labels, &self.weights());
+        node.read(&self.all_rows(), &self.labels, &self.weights(), false);
         node
     }
 

@@ -238,7 +238,9 @@ fn learn_chunk(
         *bests = own_bests;
     };
     if parallel {
-        tiles.par_iter_mut().zip(&mut *bests).for_each(work);
+        // One tile at a time, because all threads wait for the last tile of a chunk.
+        let tiles = tiles.par_iter_mut().zip(&mut *bests);
+        tiles.with_max_len(1).for_each(work);
     } else {
         tiles.iter_mut().zip(&mut *bests).for_each(work);
     }

@@ -6,18 +6,24 @@ use super::super::boost::boost;
 use super::super::sampling::generator;
 use super::splits::strategies_agree;
 use super::*;
+use crate::threads::with_threads;
 
 /// Returns noisy rows with columns of few and of many values, with missing values, and mostly zero.
 fn table(n_classes: u32) -> Table {
+    table_of(30_000, 5, n_classes)
+}
+
+/// Returns such rows with further columns of noise.
+fn table_of(n_rows: usize, width: usize, n_classes: u32) -> Table {
     let mut random = generator(1, 0, 0);
     let mut table = Table {
         values: Vec::new(),
-        width: 5,
+        width,
         labels: Vec::new(),
         weights: Vec::new(),
         n_classes: n_classes as usize,
     };
-    for _ in 0..30_000 {
+    for _ in 0..n_rows {
         let label = random.random_range(0..n_classes);
         let mut noise = |size: f32| size * (random.random::<f32>() - 0.5);
         let near = label as f32 + noise(6.0);
@@ -31,6 +37,8 @@ fn table(n_classes: u32) -> Table {
             noise(1.0).round(),
         ];
         table.values.extend(values);
+        let more = (5..width).map(|_| noise(250.0).round());
+        table.values.extend(more);
         table.labels.push(label);
         table.weights.push(1.0 + noise(1.0));
     }
@@ -84,5 +92,35 @@ fn columns_of_every_storage_grow_the_same_trees() {
 fn all_strategies_find_the_same_cuts_of_large_nodes() {
     for n_classes in [3, 12, 200] {
         strategies_agree(&table(n_classes), 5);
+    }
+}
+
+/// The codes of these rows are stored by row too, and their sums are those of two chunks.
+#[test]
+fn trees_of_many_rows_depend_neither_on_threads_nor_on_the_storage_of_codes() {
+    let table = table_of(48_000, 14, 12);
+    let columns = table.columns(&params());
+    let (which, batch) = (table.all_rows(), table.batch());
+    let grown = |columns: &Columns, n_threads: usize| {
+        let trees = with_threads(n_threads, |threads| {
+            let examples = Examples {
+                threads,
+                ..table.examples(columns, &batch, &which, which.len())
+            };
+            boost(&params(), Vec::new(), &examples, &Control::new(0))
+        });
+        trees.unwrap().unwrap().0
+    };
+    let trees = grown(&columns, 1);
+    assert!(trees.iter().all(|tree| tree.leaves.count() == 40));
+    let (mut codes, nodes) = (Vec::new(), [0..6000, 0..6001]);
+    let gathered = nodes.map(|rows| columns.gather(&which[rows], &[3, 9], &mut codes));
+    assert_eq!(gathered, [true, false]);
+    for n_threads in [2, 5] {
+        assert_eq!(grown(&columns, n_threads), trees);
+    }
+    let by_column = large(&columns, which.len());
+    for (a, b) in trees.iter().zip(grown(&by_column, 2)) {
+        assert_eq!((&a.nodes, &a.leaves), (&b.nodes, &b.leaves));
     }
 }

@@ -6,9 +6,10 @@ use rand::RngExt;
 
 use super::super::boost::{boost, reweight, Validation};
 use super::super::frozen::FrozenTrees;
-use super::super::grow::{Grower, TrainingSet};
+use super::super::grow::Grower;
 use super::super::predict::slope;
 use super::super::sampling::{generator, RowSampler, Weights};
+use super::super::search::TrainingSet;
 use super::super::tree::{push_votes, response, samme_vote, Leaves};
 use super::traversal::{self, leaf_of};
 use super::*;
@@ -134,6 +135,7 @@ fn rows_outside_the_sample_gain_limited_weight() {
         labels: &table.labels,
         weights: &weights.plain.clone(),
         seed: (0, 0),
+        threads: false,
         control: &Control::new(0),
     };
     grower.grow(&training_set, &[0, 1]).unwrap();
@@ -149,7 +151,7 @@ fn rows_outside_the_sample_gain_limited_weight() {
     }
     let leaf_rows: Vec<_> = grower.leaves().collect();
     reweight(&mut weights, &leaves, &leaf_rows, &table.labels, 3);
-    weights.refresh();
+    weights.refresh(false);
     // The logarithms are -3, -3, -3 and 1 instead of 1.5.
     for (row, expected) in [4.0, 4.0, 4.0, 0.0].into_iter().enumerate() {
         assert!((weights.below(row) - expected).abs() < 1e-6, "row {row}");
@@ -167,18 +169,19 @@ fn rows_far_below_all_others_keep_their_ratios() {
         for (row, by) in [(1, -1.0 - below), (2, -below), (3, -2.0 - below)] {
             weights.scale(row, by);
         }
-        weights.refresh();
+        weights.refresh(false);
         let training_set = TrainingSet {
             columns: &columns,
             labels: &table.labels,
             weights: &weights.plain,
             seed: (0, 0),
+            threads: false,
             control: &Control::new(0),
         };
         let mut grower = Grower::new(&paper(), 1, 3);
         grower.grow(&training_set, &[1, 2, 3]).unwrap();
         let mut node = Node::new(3, 1);
-        node.read(&[1, 2, 3], &table.labels, &weights.plain);
+        node.read(&[1, 2, 3], &table.labels, &weights.plain, false);
         let root = grower.nodes[0].split.clone().unwrap();
         (root, node.totals, node.weight * node.unit)
     };

@@ -4,10 +4,11 @@ use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::super::grow::{Grower, TrainingSet};
+use super::super::grow::Grower;
 use super::super::histogram::Histogram;
-use super::super::node::{BestSplit, Rule, Split};
+use super::super::node::{BestSplit, Choice, ColumnBest, Rule, Split};
 use super::super::run_scan::{RunScan, MAX_LISTED};
+use super::super::search::TrainingSet;
 use super::*;
 
 /// Returns rows of few distinct values, some of which are missing; two columns are mostly zero.
@@ -97,6 +98,7 @@ pub(super) fn best_split(table: &Table, columns: &Columns, min_rows: usize) -> O
         labels: &table.labels,
         weights: &table.weights(),
         seed: (0, 0),
+        threads: false,
         control: &Control::new(0),
     };
     let mut grower = Grower::new(&params, columns.columns.len(), table.n_classes);
@@ -119,11 +121,12 @@ pub(super) fn strategies_agree(table: &Table, min_rows: usize) {
         let coding = coding(&values, Splits::Exact, false);
         let codes: Vec<u8> = values.iter().map(|&v| coding.code(v) as u8).collect();
         assert!(coding.n_codes() <= 256);
-        let best = |offer_cuts: &dyn Fn(&mut BestSplit)| {
+        let best = |offer_cuts: &dyn Fn(&mut ColumnBest)| {
+            let mut own = ColumnBest::new(&node);
+            offer_cuts(&mut own);
             let mut best = BestSplit::new(&node);
-            best.enter(0);
-            offer_cuts(&mut best);
-            best.split
+            best.offer(0, own);
+            best.split(&node, |_| &coding)
         };
         let scanned = |n_codes: usize| {
             best(&|best| {
@@ -137,7 +140,10 @@ pub(super) fn strategies_agree(table: &Table, min_rows: usize) {
         let by_counting = scanned(coding.n_codes());
         // Rows are sorted by comparing if codes are very many.
         assert_eq!(scanned(usize::MAX), by_counting);
-        let summed = best(&|best| Histogram::default().offer_cuts(&node, &codes, &coding, best));
+        let summed = best(&|best| {
+            let codes = (&node.rows[..], &codes[..]);
+            Histogram::default().offer_cuts(&node, codes, &coding, false, best);
+        });
         assert_eq!(by_counting.is_some(), summed.is_some());
         if let (Some(a), Some(b)) = (by_counting, summed) {
             assert_eq!(a.rule, b.rule);
@@ -316,6 +322,7 @@ fn split_of_categories(labels: Vec<u32>, n_categories: u16, n_sampled: u32) -> O
         labels: &table.labels,
         weights: &table.weights(),
         seed: (0, 0),
+        threads: false,
         control: &Control::new(0),
     };
     let mut grower = Grower::new(&params, 1, 2);
@@ -387,10 +394,12 @@ fn the_first_column_wins_among_equal_splits() {
         let mut best = BestSplit::new(&node);
         for at in order {
             let (column, score) = offers[at];
-            best.enter(column);
-            best.offer(score, || Rule::Subset(Box::default()));
+            let mut own = ColumnBest::new(&node);
+            own.offer(score, || Choice::Subset(Box::default()));
+            best.offer(column, own);
         }
-        assert_eq!(best.split.map(|split| split.column), Some(2));
+        let split = best.split(&node, |_| unreachable!("no cut was offered"));
+        assert_eq!(split.map(|split| split.column), Some(2));
     }
 }
 

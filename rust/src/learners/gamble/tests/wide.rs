@@ -62,7 +62,9 @@ fn columns_with_one_entry_are_only_scanned_if_they_can_be_the_best() {
             scan.n_scans = 0;
             let mut best = BestSplit::new(&node);
             splitter.find(&node, &columns, ALL, &mut scan, &mut best);
-            assert!(best.split.is_some());
+            assert!(best
+                .split(&node, |at| &columns.columns[at as usize].coding)
+                .is_some());
             // Scans the 200 columns that two rows share, and hardly any of the 4000 others.
             let n_scans = scan.n_scans;
             assert!((200..250).contains(&n_scans), "{n_scans} scans");

@@ -1,0 +1,204 @@
+//! The search for the best split of a node: each column by the cheapest strategy, and columns of
+//! large nodes on several threads.
+
+use rayon::prelude::*;
+
+use super::columns::{Columns, Storage};
+use super::histogram::Histogram;
+use super::node::{BestSplit, ColumnBest, Node, Split};
+use super::run_scan::RunScan;
+use super::sampling::FeatureSampler;
+use super::sparse_splitter::SparseSplitter;
+use crate::control::Control;
+use crate::threads::{Lent, Pool};
+
+/// The examples and weights from which a tree is grown.
+#[derive(Debug, Clone, Copy)]
+pub struct TrainingSet<'a> {
+    pub columns: &'a Columns,
+    pub labels: &'a [u32],
+    pub weights: &'a [f64],
+    /// Seed and number of the round, for sampling.
+    pub seed: (u64, u64),
+    /// True in a pool of threads.
+    pub threads: bool,
+    pub control: &'a Control,
+}
+
+/// Codes of a node whose children are searched at the same time: handing one of them to another
+/// thread takes about a microsecond.
+pub const MIN_SHARED_CODES: usize = 1 << 10;
+
+/// Codes of a node whose columns are shared out too.
+const MIN_CODES_BY_COLUMN: usize = 1 << 12;
+
+/// Codes of the root below which one thread grows the tree. Threads that wait between the few large
+/// nodes of a small tree fall asleep, and waking them costs more than they gain.
+pub const MIN_CODES_OF_TREE: usize = 1 << 16;
+
+/// Most columns that a thread searches together.
+const MAX_GROUP: usize = 16;
+
+/// Workspace for searching some columns of a node.
+#[derive(Debug, Default)]
+pub struct ColumnSearch {
+    /// Codes of the node's rows, column by column, if they were [gathered](Columns::gather).
+    gathered: Vec<u8>,
+    /// 0, 1, 2 and so on: the places of the node's rows among gathered codes.
+    places: Vec<u32>,
+    histogram: Histogram,
+    pub scan: RunScan,
+    /// Rows outside the tree, sorted by a column of many categories.
+    others: RunScan,
+}
+
+impl ColumnSearch {
+    /// Returns the best split of `node` by each of the dense columns `group`. `others` are the rows
+    /// of the node outside the tree.
+    fn search(
+        &mut self,
+        training_set: &TrainingSet<'_>,
+        node: &Node,
+        others: &[u32],
+        group: &[u32],
+    ) -> Vec<ColumnBest> {
+        let columns = training_set.columns;
+        let is_gathered = columns.gather(&node.rows, group, &mut self.gathered);
+        if is_gathered {
+            self.places
+                .extend(self.places.len() as u32..node.len() as u32);
+        }
+        self.scan.enter(node);
+        let numbers = group.iter().enumerate();
+        let best = numbers.map(|(at, &column)| {
+            let gathered = is_gathered.then_some(at);
+            self.best(training_set, node, others, column, gathered)
+        });
+        best.collect()
+    }
+
+    /// Returns the best split of `node` by a dense column. All strategies have the same best split,
+    /// up to rounding of scores, so the cheapest one is chosen. For n rows of k classes:
+    ///
+    /// | column | strategy | cost |
+    /// |---|---|---|
+    /// | categorical | [`RunScan::offer_subsets`] | O(n + codes log codes), and O(other rows) if there are more than 256 codes |
+    /// | at most 256 codes, codes x k small relative to n | [`Histogram`] | O(n + codes x k) |
+    /// | others | [`RunScan::offer_cuts`] | O(n log n) or O(n + codes), whichever is less |
+    ///
+    /// [`SparseSplitter`] searches all sparse columns together, in O(n log n) for n entries of
+    /// the rows.
+    fn best(
+        &mut self,
+        training_set: &TrainingSet<'_>,
+        node: &Node,
+        others: &[u32],
+        column: u32,
+        gathered: Option<usize>,
+    ) -> ColumnBest {
+        let mut best = ColumnBest::new(node);
+        if training_set.control.check().is_err() {
+            return best;
+        }
+        let column = &training_set.columns.columns[column as usize];
+        let (coding, scan) = (&column.coding, &mut self.scan);
+        let (n, n_codes, item) = (node.len(), coding.n_codes(), |at| node.items[at]);
+        match &column.storage {
+            Storage::Small(codes) => {
+                let (rows, codes) = match gathered {
+                    Some(at) => (&self.places[..n], &self.gathered[at * n..][..n]),
+                    None => (&node.rows[..], &codes[..]),
+                };
+                if !coding.categorical && Histogram::pays(node, n_codes) {
+                    let (codes, threads) = ((rows, codes), training_set.threads);
+                    let histogram = &mut self.histogram;
+                    histogram.offer_cuts(node, codes, coding, threads, &mut best);
+                    return best;
+                }
+                let code = |at| u32::from(codes[rows[at] as usize]);
+                scan.sort(n, n_codes, code, item);
+            }
+            Storage::Large(codes) => {
+                scan.sort(n, n_codes, |at| codes[node.rows[at] as usize], item);
+                if coding.categorical {
+                    let item = |at| {
+                        let row: usize = others[at] as usize;
+                        node.item(training_set.labels[row], training_set.weights[row])
+                    };
+                    let code = |at| codes[others[at] as usize];
+                    self.others.sort(others.len(), n_codes, code, item);
+                }
+            }
+            Storage::Sparse { .. } => return best,
+        }
+        if coding.categorical {
+            let has_many = matches!(column.storage, Storage::Large(_));
+            scan.offer_subsets(node, has_many.then_some(&self.others), &mut best);
+        } else {
+            scan.offer_cuts(node, coding, None, &mut best);
+        }
+        best
+    }
+}
+
+/// A node and the workspace for finding its split.
+#[derive(Debug)]
+pub struct NodeSearch {
+    pub node: Node,
+    features: FeatureSampler,
+    dense: Vec<u32>,
+    sparse: SparseSplitter,
+}
+
+impl NodeSearch {
+    pub fn new(node: Node, features: FeatureSampler) -> Self {
+        Self {
+            node,
+            features,
+            dense: Vec::new(),
+            sparse: SparseSplitter::default(),
+        }
+    }
+
+    /// Returns the best split of the node, which has the number `number` and the rows `others`
+    /// outside the tree. Once the training set's control says to stop, no more columns are searched.
+    pub fn best_split(
+        &mut self,
+        training_set: &TrainingSet<'_>,
+        number: usize,
+        others: &[u32],
+        workspaces: &Pool<ColumnSearch>,
+    ) -> Option<Split> {
+        let ((seed, round), columns): (_, &Columns) = (training_set.seed, training_set.columns);
+        let sampled = self.features.sample(seed, round, number as u64);
+        let node = &self.node;
+        let mut best = BestSplit::new(node);
+        let dense = columns.dense.iter().copied();
+        self.dense.clear();
+        self.dense.extend(dense.filter(|&at| sampled.contains(at)));
+        let lend = || workspaces.lend(ColumnSearch::default);
+        let search = |search: &mut Lent<'_, ColumnSearch>, group: &[u32]| {
+            search.search(training_set, node, others, group)
+        };
+        let found: Vec<Vec<ColumnBest>> =
+            if training_set.threads && self.dense.len() * node.len() >= MIN_CODES_BY_COLUMN {
+                let n_groups = 2 * rayon::current_num_threads();
+                let size = self.dense.len().div_ceil(n_groups).min(MAX_GROUP);
+                let groups = self.dense.par_chunks(size);
+                groups.map_init(lend, search).collect()
+            } else {
+                let mut workspace = lend();
+                let groups = self.dense.chunks(MAX_GROUP);
+                groups.map(|group| search(&mut workspace, group)).collect()
+            };
+        for (&column, best_cut) in self.dense.iter().zip(found.into_iter().flatten()) {
+            best.offer(column, best_cut);
+        }
+        if !columns.sparse.is_empty() {
+            let scan = &mut lend().scan;
+            scan.enter(node);
+            self.sparse.find(node, columns, sampled, scan, &mut best);
+        }
+        best.split(node, |at| &columns.columns[at as usize].coding)
+    }
+}
