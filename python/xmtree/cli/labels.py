@@ -63,8 +63,10 @@ class Vocabulary:
         if self.grows is not None and len(flat):
             found = label_array(flat, reader.shown_name)
             _check_kind(reader, found, self.classes)
-            unknown = np.flatnonzero(positions(found, self.classes) < 0)
-            if len(unknown) and not self.grows:
+            # A table whose labels are not known yet has no classes.
+            is_new = not self.grows and positions(found, self.classes) < 0
+            unknown = np.flatnonzero(is_new)
+            if len(unknown):
                 row = np.searchsorted(np.cumsum(labels.lengths), unknown[0], side="right")
                 raise ValueError(
                     f"{reader.place(batch, int(row), first_row)}: the model has no label "
