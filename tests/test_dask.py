@@ -1,4 +1,4 @@
-"""Training on a cluster: bit-identical models, lost workers, and clear errors.
+"""Training on a cluster: the same model on any worker, lost workers, and clear errors.
 
 XMTREE_KILLS=10 kills a worker ten times instead of once.
 """
@@ -29,12 +29,11 @@ import pandas as pd
 from dask.delayed import delayed
 from distributed import Client, LocalCluster, get_task_stream
 from distributed.utils import get_mp_context
+from serial_tasks import fitted
 from test_ldsm import FEW, X_NEW, Y_NEW, X, Y
 from xmtree import (
     LdSMClassifier,
     LOMTreeClassifier,
-    OAAClassifier,
-    RecallTreeClassifier,
     TextClassifier,
 )
 from xmtree.dask import (
@@ -254,8 +253,7 @@ def test_errors_name_bad_input(client):
     assert not hasattr(model, "classes_")
 
 
-@pytest.mark.parametrize("estimator", [DaskLdSMClassifier, DaskOAAClassifier])
-def test_data_beyond_the_memory_of_a_worker_are_refused(estimator):
+def test_data_beyond_the_memory_of_a_worker_are_refused():
     rows, labels = (sp.vstack([half] * 5, format="csr") for half in (X, Y))
     # Dask would pause a worker above its limit, which this process exceeds from the start.
     no_pause = {f"distributed.worker.memory.{what}": False for what in ("target", "spill", "pause")}
@@ -265,39 +263,33 @@ def test_data_beyond_the_memory_of_a_worker_are_refused(estimator):
         Client(cluster, set_as_default=False) as client,
         pytest.raises(MemoryError, match=r"memory_limit.*Give workers more memory or fewer"),
     ):
-        estimator(client=client).fit(rows, labels)
+        DaskLdSMClassifier(client=client).fit(rows, labels)
 
 
-BAGGED = [
-    (DaskLOMTreeClassifier, LOMTreeClassifier),
-    (DaskRecallTreeClassifier, RecallTreeClassifier),
-]
-
-
-@pytest.mark.parametrize(("estimator", "learner"), BAGGED, ids=["lomtree", "recall tree"])
-def test_bagged_trees_average(current, tmp_path, estimator, learner):
-    rows = X.toarray()
-    y = np.array([f"label {label}" for label in ONE_LABEL])
-    data = da.from_array(rows, 300), da.from_array(y, 300)
-    model = estimator(random_state=3).fit(*data)
-    ensemble = model.to_local()
-    assert len(ensemble.estimators_) == 3
-    for number, (member, start) in enumerate(zip(ensemble.estimators_, (0, 300, 600), strict=True)):
-        alone = learner(random_state=3 + number)
-        alone.fit(rows[start : start + 300], y[start : start + 300], classes=np.unique(y))
-        assert file_of(member, tmp_path) == file_of(alone, tmp_path)
-    mean = np.mean([member.predict_proba(rows) for member in ensemble.estimators_], axis=0)
-    labels, probabilities = model.predict_topk(rows, 3)
-    # Labels after the 20 best of a model count as 0; their probability is small.
-    assert np.all(probabilities[:, 0] <= mean.max(axis=1) + 1e-6)
-    assert np.allclose(probabilities[:, 0], mean.max(axis=1), atol=0.01)
-    assert (model.predict(data[0]).compute() == labels[:, 0]).all()
-    assert model.score(*data) == pytest.approx(np.mean(labels[:, 0] == y))
-    assert np.array_equal(model.predict_topk(data[0], 3)[1].compute(), probabilities)
-    with pytest.raises(NotImplementedError, match="each of to_local"):
-        model.save(tmp_path / "all")
-    with pytest.raises(TypeError, match=f"train {learner.__name__} on local rows"):
-        model.fit(rows, y)
+@pytest.mark.parametrize(
+    ("estimator", "options"),
+    [
+        (DaskOAAClassifier, {"prune": 0.01}),
+        (DaskLOMTreeClassifier, {"n_estimators": 2}),
+        (DaskRecallTreeClassifier, {"n_passes": 2}),
+    ],
+    ids=["oaa", "lomtree", "recall tree"],
+)
+def test_models_travel_to_partitions(current, tmp_path, estimator, options):
+    """The model is that of the same partitions without a cluster, whatever worker learns them."""
+    labels = np.array([f"label {label}" for label in np.arange(900) % 7 + 10 * ONE_LABEL])
+    rows = list(zip([X[cut] for cut in CUTS], [labels[cut] for cut in CUTS], strict=True))
+    wanted = fitted(estimator, [(*part, None) for part in rows], random_state=3, **options)
+    model = estimator(random_state=3, **options).fit(parts(X), parts(labels))
+    assert type(model.to_local()) is estimator._local_class
+    assert file_of(model, tmp_path) == file_of(wanted, tmp_path)
+    assert np.array_equal(
+        model.predict(blocks(X_NEW, [slice(0, 90), slice(90, None)])), wanted.predict(X_NEW)
+    )
+    assert model.score(parts(X), parts(labels)) == pytest.approx(wanted.score(X, labels))
+    # Local rows are cut into partitions.
+    model.fit(X, labels)
+    assert model.score(X, labels) > wanted.score(X, labels) - 0.1
 
 
 class WhenTraining(threading.Thread):
@@ -437,87 +429,44 @@ def test_an_error_keeps_data_of_others(client):
     assert is_idle(client)
 
 
-OAA = {
-    "pruned": {"prune": 0.01},
-    "hinge": {"loss": "hinge", "calibrate": False},
-    "logistic": {"loss": "logistic"},
-    "sampled": {"n_negatives": 5, "n_bits": 8, "n_passes": 2},
-    "nag": {"loss": "squared", "optimizer": "nag", "scaling": "none"},
-}
-#: More than a tile of classes holds.
-MANY_CLASSES = np.arange(200)
-
-
-@pytest.mark.parametrize("options", OAA.values(), ids=OAA)
-def test_one_against_all_by_blocks_of_classes_is_bit_identical(client, tmp_path, options):
-    labels = np.arange(X.shape[0]) % 7 + 10 * ONE_LABEL % 170
-    alone = OAAClassifier(random_state=0, **options).fit(X, labels, WEIGHTS, MANY_CLASSES)
-    model = DaskOAAClassifier(random_state=0, **options, client=client)
-    model.fit(X, labels, WEIGHTS, MANY_CLASSES)
-    assert file_of(model, tmp_path) == file_of(alone, tmp_path)
-    assert np.array_equal(
-        model.predict(blocks(X_NEW, [slice(0, 100), slice(100, None)])).compute(scheduler=client),
-        alone.predict(X_NEW),
-    )
-
-
-@pytest.mark.parametrize("case", ["sets", "macro", "dense", "balanced", "few rows"])
-def test_one_against_all_of_data_on_the_cluster(client, tmp_path, case):
-    options = {"random_state": 0, "class_weight": "balanced" if case == "balanced" else None}
-    options["threshold"] = "macro" if case == "macro" else None
-    rows, labels, cuts = X, Y if case in ("sets", "macro") else ONE_LABEL, CUTS
-    if case == "few rows":
-        rows, labels, cuts = X[:40], ONE_LABEL[:40], [slice(0, 25), slice(25, None)]
-    data = parts(rows, cuts), parts(labels, cuts)
-    if case == "dense":
-        rows = rows.toarray()
-        data = da.from_array(rows, (300, 10)), da.from_array(labels, 300)
-    alone = OAAClassifier(**options).fit(rows, labels)
-    model = DaskOAAClassifier(**options, client=client).fit(*data)
-    assert file_of(model, tmp_path) == file_of(alone, tmp_path)
-
-
-def test_options_that_couple_classes_are_refused(client):
-    with pytest.raises(ValueError, match=r"loss must be a loss of each class .*got .softmax"):
-        DaskOAAClassifier(loss="softmax", client=client).fit(X, ONE_LABEL)
+def test_options_that_need_all_rows_are_refused(client):
+    for estimator in (DaskOAAClassifier, DaskLOMTreeClassifier, DaskRecallTreeClassifier):
+        with pytest.raises(TypeError, match=r"no parameter 'early_stopping': it compares the"):
+            estimator(early_stopping=True, client=client)
     with pytest.raises(ValueError, match=r"needs calibrate=True"):
         DaskOAAClassifier(threshold="row", calibrate=False, client=client).fit(X, Y)
     with pytest.raises(ValueError, match=r'threshold="row" is not fitted on a cluster'):
         DaskLdSMClassifier(threshold="row", client=client).fit(X, Y)
-    with pytest.raises(ValueError, match=r"early_stopping must be False, because it compares"):
-        DaskOAAClassifier(early_stopping=True, calibrate=False, client=client).fit(X, ONE_LABEL)
 
 
 WORDS = np.array([f"word{column}" for column in range(X.shape[1])])
 TEXTS = [" ".join(WORDS[row.indices]) or "nothing" for row in X]
 
 
-@pytest.mark.parametrize("learner", ["auto", LdSMClassifier(**QUICK), OAAClassifier(n_passes=2)])
+@pytest.mark.parametrize("learner", ["auto", LdSMClassifier(**QUICK)])
 def test_texts(client, tmp_path, learner):
     names = np.array([f"label {label}" for label in ONE_LABEL])
     here = pd.DataFrame({"text": TEXTS, "label": names})
-    alone = TextClassifier(learner, random_state=0).fit(here["text"], here["label"])
     frame = dd.from_pandas(here, npartitions=3)
+    cuts = [(part["text"], part["label"], None) for part in dask.compute(*frame.to_delayed())]
+    wanted = fitted(DaskTextClassifier, cuts, learner=learner, random_state=0)
     model = DaskTextClassifier(learner=learner, random_state=0, client=client)
     model.fit(frame["text"], frame["label"])
-    assert file_of(model, tmp_path) == file_of(alone, tmp_path)
+    assert file_of(model, tmp_path) == file_of(wanted, tmp_path)
     found = client.gather(client.compute(model.predict_topk(frame["text"], 2)))
-    labels, scores = alone.predict_topk(TEXTS, 2)
+    labels, scores = wanted.predict_topk(TEXTS, 2)
     assert np.array_equal(np.vstack([labels for labels, _ in found]), labels)
     assert np.array_equal(np.vstack([scores for _, scores in found]), scores)
-    assert np.array_equal(model.predict(TEXTS[:5]), alone.predict(TEXTS[:5]))
+    assert np.array_equal(model.predict(TEXTS[:5]), wanted.predict(TEXTS[:5]))
     assert type(model.to_local()) is TextClassifier
 
 
-def test_texts_with_label_sets_in_partitions(client, tmp_path):
+def test_texts_with_label_sets_in_partitions(client):
     sets = [row.indices.tolist() for row in Y]
-    alone = TextClassifier(n_bits=10, random_state=0).fit(TEXTS, sets)
     model = DaskTextClassifier(n_bits=10, random_state=0, client=client)
     model.fit(parts(TEXTS), parts(sets))
-    assert file_of(model, tmp_path) == file_of(alone, tmp_path)
-    assert model.predict(da.from_array(np.array(TEXTS), 300)).compute(
-        scheduler=client
-    ).tolist() == alone.predict(TEXTS)
+    found = model.predict(da.from_array(np.array(TEXTS), 300)).compute(scheduler=client)
+    assert found.tolist() == model.to_local().predict(TEXTS)
     with pytest.raises(TypeError, match=r"learner must be .*, got LOMTreeClassifier"):
         DaskTextClassifier(learner=LOMTreeClassifier(), client=client).fit(TEXTS, ONE_LABEL)
 
@@ -598,7 +547,7 @@ def test_names_of_tasks(client):
     DaskLdSMClassifier(**FEW, client=client).fit(X, Y)
     DaskOAAClassifier(random_state=0, client=client).fit(X, ONE_LABEL)
     names = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
-    assert {"ldsm-tree", "ldsm-model", "oaa-all-classes"} <= set(names)
+    assert {"ldsm-tree", "ldsm-model", "oaa-learn"} <= set(names)
 
 
 def test_a_worker_that_is_busy_changes_nothing(client, local, tmp_path):

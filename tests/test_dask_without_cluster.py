@@ -16,10 +16,10 @@ pytest.importorskip("distributed")
 from test_ldsm import FEW, X_NEW, X, Y
 from xmtree import LdSMClassifier, OAAClassifier
 from xmtree.dask import DaskLdSMClassifier
-from xmtree.dask._bagging import _distinct
 from xmtree.dask._base import _predicted, _scored, _topk
 from xmtree.dask._ldsm import _fitted, _read
 from xmtree.dask._partitions import together
+from xmtree.dask._plan import joined_labels, labels_of
 
 
 def test_parameters_without_effect_are_refused():
@@ -73,8 +73,9 @@ def test_inconsistent_partitions_are_refused():
     with pytest.raises(ValueError, match="y mixes labels of different types: int, str"):
         OAAClassifier().fit(np.eye(4), together([numbers, names], "y"))
     with pytest.raises(ValueError, match="y mixes labels of different types: int, str"):
-        _distinct([numbers, names])
-    assert _distinct([np.array([1]), np.array([2**53 + 1], np.uint64)]).tolist() == [1, 2**53 + 1]
+        joined_labels([labels_of(numbers), labels_of(names)], None)
+    large = [labels_of(np.array([1])), labels_of(np.array([2**53 + 1], np.uint64))]
+    assert joined_labels(large, None).classes.tolist() == [1, 2**53 + 1]
     with pytest.raises(
         ValueError, match="partition 0 of sample_weight is None, partition 1 is not"
     ):

@@ -16,6 +16,7 @@ from sklearn.metrics import get_scorer, top_k_accuracy_score
 from sklearn.model_selection import cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from xmtree import _calibration
+from xmtree._calibration import HeldOut
 from xmtree.datasets import make_xmc
 from xmtree.metrics import calibration_error
 
@@ -130,17 +131,23 @@ def test_a_pruned_model_is_calibrated_by_a_second_one(monkeypatch):
 
 def test_held_out_rows_lose_unseen_columns():
     X = sp.csr_matrix(np.array([[1, 1, 0], [0, 1, 0], [2, 0, 3]], np.float32))
-    learned = np.array([1.0, 1.0, 0.0])
-    rows = np.array([2])
-    found = _calibration.without_unseen_columns(X, np.ones(3), learned, rows)
-    assert found.toarray().tolist() == [[2, 0, 0]]
     # If columns are empty, new rows may have other columns as well.
     wide = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(3, 9))
-    found = _calibration.without_unseen_columns(wide, np.ones(3), learned, rows)
-    assert found.toarray()[0, :3].tolist() == [2, 0, 3]
-    assert _calibration.without_unseen_columns(X.toarray(), np.ones(3), learned, rows).tolist() == [
-        [2, 0, 3]
-    ]
+    learned = np.array([1.0, 1.0, 0.0])
+    for rows, wanted in [(X, [2, 0, 0]), (wide, [2, 0, 3]), (X.toarray(), [2, 0, 3])]:
+        codes = sp.csr_matrix(np.eye(3, dtype=np.uint8))
+        held_out = HeldOut.of(rows, codes, 0, np.ones(3), learned, np.array([2]))
+        found, sets, weights = held_out.usable()
+        assert sp.csr_matrix(found).toarray()[0, :3].tolist() == wanted
+        assert (sets.toarray().tolist(), weights.tolist()) == ([[0, 0, 1]], [1])
+
+
+def test_held_out_rows_of_classes_that_others_have_need_one_that_was_learned():
+    """The model has learned class 0, class 1 has two rows that are held out, class 2 one."""
+    codes, weights = np.array([0, 0, 1, 1, 2], np.uint32), np.ones(5)
+    learned, rows = np.array([1.0, 0, 0, 0, 0]), np.array([1, 2, 3, 4])
+    held_out = HeldOut.of(np.eye(5), codes, 3, weights, learned, rows)
+    assert held_out.usable()[1].tolist() == [0, 2]
 
 
 def test_label_trees_share_the_probability_of_a_row():

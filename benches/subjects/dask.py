@@ -1,5 +1,5 @@
 """Training on a cluster on this machine: the time of a training, processor seconds and bytes of its
-steps in one process, and the accuracy that bagged online trees lose."""
+steps in one process, and the errors of online learners that travel from partition to partition."""
 
 import pickle
 import time
@@ -11,16 +11,22 @@ from harness import data
 from harness.case import Case
 from harness.pages import fill, markdown
 
-TITLE = "LdSM on a cluster of two processes, bytes that are sent, bagged online trees"
-#: Data set of label sets for LdSM, and of single labels for bagged trees.
+TITLE = "LdSM on a cluster of two processes, bytes that are sent, errors by partitions"
+#: Data set of label sets for LdSM, and of single labels for online learners.
 SETS, CLASSES = "onet-titles", "naics2017-index"
 LDSM = {"n_estimators": 10, "random_state": 0}
-PARTITIONS = (1, 2, 4, 8)
-BAGGED = ("LOMTreeClassifier", "RecallTreeClassifier")
+#: Numbers of partitions; None is one machine.
+PARTITIONS = (None, 8)
+ONLINE = {
+    "OAAClassifier": ("OAA", {}),
+    "LOMTreeClassifier": ("LOMTree", {}),
+    "LOMTreeClassifier, 10 trees": ("LOMTree", {"n_estimators": 10}),
+    "RecallTreeClassifier": ("RecallTree", {}),
+}
 #: Results that are not sent to other workers.
 NOT_SENT = ("examples", "model")
+WORKERS_HERE = {"here": {"nthreads": 1, "memory_limit": 0}}
 WORKERS = {0: "no cluster, 1 thread", 1: "one worker", 2: "two workers"}
-PRUNED = {"all weights": None, "prune=0.03": 0.03}
 
 
 def cases(seeds=3):
@@ -28,11 +34,11 @@ def cases(seeds=3):
         for n, name in WORKERS.items():
             yield Case("dask", SETS, name, {"workers": n}, seed)
     yield Case("dask", SETS, "steps")
-    for name, prune in PRUNED.items():
-        yield Case("dask", SETS, f"a class, {name}", {"prune": prune})
-    for name in BAGGED:
+    for name in ONLINE:
         for n in PARTITIONS:
-            yield Case("dask", CLASSES, f"{name}, {n} partitions", {"learner": name, "n": n})
+            for seed in range(seeds):
+                settings = {"learner": name, "n": n}
+                yield Case("dask", CLASSES, f"{name}, {n} partitions", settings, seed)
 
 
 def measure(case):
@@ -40,8 +46,8 @@ def measure(case):
     if "workers" in case.settings:
         return {"train_s": training(task, case.settings["workers"])}
     if "learner" in case.settings:
-        return {"error": bagging(task, **case.settings)}
-    return {"rows": steps(task)} if case.program == "steps" else class_bytes(task, case.settings)
+        return {"error": error(task, case.seed, **case.settings)}
+    return {"rows": steps(task)}
 
 
 class Recorder:
@@ -49,6 +55,9 @@ class Recorder:
 
     def __init__(self):
         self.seconds, self.bytes = defaultdict(float), defaultdict(float)
+
+    def result(self, future):
+        return future
 
     def submit(self, name, function, *arguments, **options):
         if options.get("n_threads", 1) is None:
@@ -71,8 +80,7 @@ def steps(task):
         found.append(read(task.X, task.y, None))
         return found[0]
 
-    workers = {"here": {"nthreads": 1, "memory_limit": 0}}
-    ldsm_tasks(recorder, xmtree.LdSMClassifier(**LDSM), read_data, None, workers)
+    ldsm_tasks(recorder, xmtree.LdSMClassifier(**LDSM), read_data, None, WORKERS_HERE)
     n_trees, n_rows = LDSM["n_estimators"], task.X.shape[0]
     return {
         "a tree": {"bytes": recorder.bytes["tree"] / n_trees},
@@ -103,39 +111,32 @@ def training(task, n_workers):
         return time.perf_counter() - start
 
 
-def class_bytes(task, settings):
-    """Return the bytes that a class of one-against-all sends, including its share of a block."""
-    from xmtree.dask._oaa import _read, _train
+def error(task, seed, learner, n):
+    """Return the test error in percent of a learner of ``n`` partitions in one process."""
+    from xmtree import dask
+    from xmtree.dask._partitions import Source
 
-    local = xmtree.OAAClassifier(**settings, random_state=0, n_passes=1)
-    params = {**local._core_params(), "seed": 0}
-    examples = _read(local, params, None, 1, {}, task.X, task.y, None)
-    return {"bytes": len(pickle.dumps(_train(examples, None, (0, 1)))) / task.y.shape[1]}
-
-
-def bagging(task, learner, n):
-    """Return the test error in percent of the averaged trees of ``n`` parts of the rows."""
-    from xmtree.dask import BaggedModels
-
-    task = task.shuffled()
-    models = [
-        getattr(xmtree, learner)(random_state=i).fit(
-            task.X[cut], task.y[cut], classes=np.unique(task.y)
-        )
-        for i, cut in enumerate(np.array_split(np.arange(len(task.y)), n))
-    ]
-    return 100 * float(np.mean(BaggedModels(models).predict(task.X_test) != task.y_test))
+    task, (name, params) = task.shuffled(), ONLINE[learner]
+    model = getattr(xmtree, f"{name}Classifier")(random_state=seed, **params)
+    if n is None:
+        model.fit(task.X, task.y)
+    else:
+        recorder = Recorder()
+        cuts = np.array_split(np.arange(len(task.y)), n)
+        source = Source(recorder, [(task.X[cut], task.y[cut], None) for cut in cuts])
+        train = getattr(dask, f"Dask{name}Classifier")._tasks
+        model = train(recorder, model, source, None, WORKERS_HERE)
+    return 100 * float(np.mean(model.predict(task.X_test) != task.y_test))
 
 
 def table(record, argument):
-    """Return errors by partitions for ``bagging``, times and bytes of training for ``measured``."""
-    if argument == "bagging":
-        heads = ["one model of all rows", *(f"{n} partitions" for n in PARTITIONS[1:])]
+    """Return ``errors`` by partitions, or times and bytes of training for ``measured``."""
+    if argument == "errors":
         cells = []
-        for name in BAGGED:
+        for name in ONLINE:
             rows = [record.of(CLASSES, f"{name}, {n} partitions")[0] for n in PARTITIONS]
             cells.append([f"`{name}`", *(row["error"] for row in rows)])
-        return markdown([f"{CLASSES}, test error (%)", *heads], cells)
+        return markdown([f"{CLASSES}, test error (%)", "one machine", "8 partitions"], cells)
     rows = record.of(SETS)
     seconds = [[row["program"], row["train_s"]] for row in rows if "train_s" in row]
     sent = [[row["program"], row["bytes"]] for row in rows if "bytes" in row]

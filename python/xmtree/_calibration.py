@@ -1,5 +1,7 @@
 """Calibration: maps from scores to probabilities, fitted on rows that the model has not learned."""
 
+from __future__ import annotations
+
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -84,7 +86,7 @@ class Calibration:
         return state if self.thresholds is None else state | {"sets": self.thresholds.to_json()}
 
     @classmethod
-    def from_json(cls, state: dict[str, Any]) -> "Calibration":
+    def from_json(cls, state: dict[str, Any]) -> Calibration:
         """Return the calibration that ``to_json`` stored; invalid numbers raise a ValueError."""
         state = dict(state)
         sets = state.pop("sets", None)
@@ -141,25 +143,63 @@ def fit_label_sets(rows: RankedRows) -> Calibration:
     return Calibration(slope, intercept, threshold, rows.n_least)
 
 
-def without_unseen_columns(
-    X: Any, weights: NDArray[Any], learned: NDArray[Any], rows: NDArray[np.intp]
-) -> Any:
-    """Return held-out ``rows`` without columns that the rows with weights ``learned`` lack.
+def schedule(n_rows: int, n_passes: int) -> tuple[int, int]:
+    """Return how many rows to hold out, and how many of the last passes learn all rows.
 
-    If columns stand for a vocabulary, a new row contains only words of the training set. A
-    held-out row, however, may contain words that were held out with it, and so looks stranger to
-    the model than new rows will. Such columns are removed if nearly all columns occur in rows
-    with ``weights``.
+    With 0 passes, a last one learns only the rows that were held out.
     """
-    held_out = X[rows]
-    if isinstance(X, np.ndarray):
-        return held_out
-    if np.count_nonzero(_occurring(X, weights)) < CLOSED_SHARE * X.shape[1]:
-        return held_out
-    is_known = _occurring(X, learned)[held_out.indices]
-    starts = np.concatenate(([0], np.cumsum(is_known)))[held_out.indptr]
-    parts = held_out.data[is_known], held_out.indices[is_known], starts
-    return sp.csr_matrix(parts, shape=held_out.shape)
+    n_held_out = min(int(HELD_OUT_SHARE * n_rows), FEW_ROWS)
+    n_last = min(LAST_PASSES, int(LAST_SHARE * n_passes))
+    return n_held_out, 0 if n_held_out <= SMALL_SHARE * n_rows else n_last
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Rows to calibrate on, and how often all rows and those that were learned have each thing."""
+
+    X: Any
+    codes: Any
+    weights: NDArray[np.float64]
+    #: Numbers of all and of learned rows by class; without classes for label sets.
+    classes: NDArray[np.int64]
+    #: Whether all rows and learned rows have values by column; without columns for arrays.
+    columns: NDArray[np.bool_]
+
+    @staticmethod
+    def of(
+        X: Any,
+        codes: Any,
+        n_classes: int,
+        weights: NDArray[Any],
+        learned: NDArray[Any],
+        rows: NDArray[np.intp],
+    ) -> HeldOut:
+        """Take ``rows``. All rows have ``weights``, ``learned`` are those of the training."""
+        classes, columns = np.zeros((2, 0), np.int64), np.zeros((2, 0), np.bool_)
+        both = weights, learned
+        if not hasattr(codes, "indptr"):
+            classes = np.stack([np.bincount(codes[w > 0], minlength=n_classes) for w in both])
+        if hasattr(X, "indptr"):
+            columns = np.stack([_occurring(X, w) for w in both])
+        return HeldOut(X[rows], codes[rows], weights[rows], classes, columns)
+
+    def usable(self) -> tuple[Any, Any, NDArray[np.float64]]:
+        """Return rows, codes and weights as far as they resemble new rows."""
+        X, codes, weights = self.X, self.codes, self.weights
+        if self.classes.size:
+            # The model predicts no class that it has not learned. The only rows of their classes
+            # stay nevertheless: new rows have unseen classes as often (Good 1953).
+            n_rows, n_learned = self.classes
+            kept = ((n_learned > 0) | (n_rows == 1))[codes]
+            X, codes, weights = X[kept], codes[kept], weights[kept]
+        occurs, is_learned = self.columns
+        # If columns stand for a vocabulary, a new row contains only words of the training set. A
+        # held-out row, however, may contain words that were held out with it.
+        if len(occurs) and np.count_nonzero(occurs) >= CLOSED_SHARE * X.shape[1]:
+            is_known = is_learned[X.indices]
+            starts = np.concatenate(([0], np.cumsum(is_known)))[X.indptr]
+            X = sp.csr_matrix((X.data[is_known], X.indices[is_known], starts), shape=X.shape)
+        return X, codes, weights
 
 
 def _occurring(X: Any, weights: NDArray[Any]) -> NDArray[np.bool_]:

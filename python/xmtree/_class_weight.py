@@ -21,7 +21,8 @@ def times(
 ) -> NDArray[np.float64] | None:
     """Return ``sample_weight`` times the weight of each row's class; None if all are 1.
 
-    A label set has the mean weight of its labels, and 1 without labels.
+    ``class_weight`` is the parameter, or an array with the weight of each class. A label set has
+    the mean weight of its labels, and 1 without labels.
     """
     if class_weight is None:
         return sample_weight
@@ -29,8 +30,10 @@ def times(
         check_consistent_length(target.codes, sample_weight)
     if isinstance(class_weight, dict):
         weights = _named(class_weight, target.classes, target.is_open)
+    elif isinstance(class_weight, str):
+        weights = balanced(totals(target, sample_weight))
     else:
-        weights = _balanced(target, sample_weight)
+        weights = class_weight
     factors: NDArray[np.float64]
     if target.multilabel:
         sets = target.codes.tocsr()
@@ -42,15 +45,19 @@ def times(
     return factors if sample_weight is None else factors * sample_weight
 
 
-def _balanced(target: Target, sample_weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
-    """Return class weights that give all classes of the target the same total weight."""
+def totals(target: Target, sample_weight: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Return the total weight of the rows of each class."""
     codes, counted = target.codes, sample_weight
     if target.multilabel:
         # A row counts once for each of its labels.
         codes = target.codes.tocsr().indices
         if counted is not None:
             counted = counted[entry_rows(target.codes.tocsr())]
-    totals = np.bincount(codes, counted, len(target.classes)).astype(np.float64)
+    return np.bincount(codes, counted, len(target.classes)).astype(np.float64)
+
+
+def balanced(totals: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return class weights that give all classes the same total weight."""
     share = totals.sum() / max(np.count_nonzero(totals), 1)
     weights: NDArray[np.float64] = np.zeros(len(totals))
     np.divide(share, totals, out=weights, where=totals > 0)

@@ -101,6 +101,23 @@ class Classifier:
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]: ...
     def coefficients(self) -> dict[str, Any]: ...
     def staged_predict(self, X: Any, n_threads: int = 1) -> NDArray[np.int32]: ...
+    def learn_part(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: NDArray[np.float64] | None = None,
+        learn: tuple[int, int, bool] | None = None,
+        n_threads: int = 1,
+    ) -> None: ...
+    @staticmethod
+    def join(
+        learner: str,
+        params_json: str,
+        n_classes: int,
+        label_sets: bool,
+        parts: Sequence[Classifier],
+    ) -> Classifier: ...
+    def __sizeof__(self) -> int: ...
     def snapshot(self, brief: bool = False) -> Classifier: ...
     def with_labels(self, labels: Any) -> Classifier: ...
     @property
@@ -121,27 +138,6 @@ class Classifier:
     def to_bytes(self, slim: bool = False) -> bytes: ...
     @staticmethod
     def from_bytes(bytes: bytes, learner: str | None = None) -> Classifier: ...
-
-@final
-class OaaClasses:
-    def __new__(
-        cls,
-        params_json: str,
-        n_classes: int,
-        label_sets: bool,
-        X: Any,
-        y: Any,
-        sample_weight: NDArray[np.float64] | None,
-        block: tuple[int, int],
-        n_threads: int = 1,
-    ) -> Self: ...
-    @staticmethod
-    def most(params_json: str, n_classes: int) -> int: ...
-    @staticmethod
-    def join(blocks: Sequence[OaaClasses]) -> Classifier: ...
-    @staticmethod
-    def from_bytes(bytes: bytes) -> OaaClasses: ...
-    def __sizeof__(self) -> int: ...
 
 @final
 class LdsmTraining:

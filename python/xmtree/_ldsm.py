@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from xmtree import _class_weight, _core, _validation
 from xmtree._base import Learner
-from xmtree._calibration import LEAST_ROWS, Calibration, Scale, without_unseen_columns
+from xmtree._calibration import LEAST_ROWS, Calibration, HeldOut, Scale
 from xmtree._explanation import LinearMixin
 from xmtree._labels import Target, encode
 from xmtree._labels.forms import entry_rows
@@ -336,10 +336,11 @@ class LdSMClassifier(ThresholdMixin, LinearMixin, TreeMixin, Learner):
         learned[rows] = 0
         self._model = self._empty(params, target)
         self._train(self._model.fit, X, target, learned)
-        held_out = without_unseen_columns(X, weights, learned, rows)
+        codes = target.codes.tocsr()
+        held_out, codes, _ = HeldOut.of(X, codes, 0, weights, learned, rows).usable()
         weighted = _class_weight.times(self.class_weight, weights, target)
         weights = (weights if weighted is None else weighted)[rows]
-        ranked = RankedRows.of(self, held_out, target.codes.tocsr()[rows], weights)
+        ranked = RankedRows.of(self, held_out, codes, weights)
         probabilities = self._to_probabilities(ranked.scores)
         self._thresholds = fit(average, ranked, probabilities)
         # Free its memory before all rows are learned.

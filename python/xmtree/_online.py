@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from xmtree import _calibration, _class_weight, _core, _one_row, _validation
 from xmtree._base import Learner
-from xmtree._calibration import Calibration
+from xmtree._calibration import Calibration, HeldOut
 from xmtree._labels import Target, check_column_order, check_known, encode
 from xmtree._labels.forms import entry_rows
 from xmtree._persistence import plain, restored
@@ -231,13 +231,12 @@ class OnlineLearner(Learner):
         """
         weights = np.ones(X.shape[0]) if weights is None else weights
         order = np.random.default_rng(model.params["seed"]).permutation(np.flatnonzero(weights))
-        n_held_out = int(_calibration.HELD_OUT_SHARE * len(order))
-        rows = order[: min(n_held_out, _calibration.FEW_ROWS)]
+        n_passes = model.params["n_passes"]
+        n_held_out, n_last = _calibration.schedule(len(order), n_passes)
+        rows = order[:n_held_out]
         learned = weights.copy()
         learned[rows] = 0
-        n_passes = model.params["n_passes"]
-        n_last = min(_calibration.LAST_PASSES, int(_calibration.LAST_SHARE * n_passes))
-        if self.early_stopping or len(rows) <= _calibration.SMALL_SHARE * len(order):
+        if self.early_stopping:
             n_last = 0
         model.fit(X, codes, learned, n_threads, report, n_passes=n_passes - n_last)
         self._model = model
@@ -315,17 +314,14 @@ class OnlineLearner(Learner):
 
         ``weights`` are those of all rows, times the weights of their classes.
         """
-        if not target.multilabel:
-            # The model predicts no class that it has not learned. The only rows of their classes
-            # stay nevertheless: new rows have unseen classes as often (Good 1953).
-            n_rows, n_learned = (
-                np.bincount(target.codes, each > 0, len(target.classes))
-                for each in (weights, learned)
-            )
-            rows = rows[((n_learned > 0) | (n_rows == 1))[target.codes[rows]]]
-        if len(rows):
-            held_out = _calibration.without_unseen_columns(X, weights, learned, rows)
-            self._calibration = self._calibrated(held_out, target.codes[rows], weights[rows])
+        n_classes = len(target.classes)
+        self._calibrate_with(HeldOut.of(X, target.codes, n_classes, weights, learned, rows))
+
+    def _calibrate_with(self, held_out: HeldOut) -> None:
+        """Calibrate on rows that the model has not learned."""
+        X, codes, weights = held_out.usable()
+        if len(weights):
+            self._calibration = self._calibrated(X, codes, weights)
 
     def _calibrate_on_stream(self, X: Any, target: Target, sample_weight: Any) -> None:
         """Calibrate on rows that are about to be learned, once the model has learned a fifth more.

@@ -379,7 +379,8 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
         stream = self.n_bits is not None and not self.idf
         learner = new_learner(self, None if stream else target)
         if self.idf is None and self.n_bits is None:
-            settings = replace(settings, idf=weighs_by_idf(listed, learner))
+            n_words = sum(len(text.split()) for text in listed)
+            settings = replace(settings, idf=weighs_by_idf(n_words, len(listed), learner))
         features = TextFeatures(settings)
         rows = features.fit_transform(listed, self.n_jobs)
         if self.verbose:

@@ -4,6 +4,8 @@ The core counts and weighs as scikit-learn's vectorizers do, with the same resul
 is a vocabulary and idf weights, which files and pickles store as arrays.
 """
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass
 from itertools import repeat
@@ -12,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.feature_extraction.text import TfidfTransformer
+from numpy.typing import NDArray
 
 from xmtree import _core, _one_row
 from xmtree._explanation import Pairs, sorted_pairs
@@ -98,6 +100,37 @@ def _plain(text: str) -> str:
     return text if text.isascii() else " ".join(words_of(text))
 
 
+@dataclass(frozen=True)
+class TextCounts:
+    """Numbers of texts with each n-gram in a part of the texts."""
+
+    n_texts: int
+    n_words: int
+    #: The n-grams of each kind, and the number of texts with each; none if they are hashed.
+    ngrams: list[list[str]]
+    counts: list[NDArray[np.int64]]
+    #: The number of texts with each column, if n-grams are hashed.
+    hashed: NDArray[np.int64]
+
+    @staticmethod
+    def of(settings: Settings, texts: list[str]) -> TextCounts:
+        """Count the n-grams of some texts."""
+        n_words = sum(len(text.split()) for text in texts)
+        kinds = settings.word_ngrams, settings.char_ngrams
+        n_kinds = bool(kinds[0]) + bool(kinds[1])
+        none = np.zeros(0, np.int64)
+        if settings.n_bits is not None:
+            features = TextFeatures(settings)
+            return TextCounts(len(texts), n_words, [], [], _texts_with(features._counted(texts)))
+        if not any(_WORD.search(text) for text in texts):
+            return TextCounts(len(texts), 0, [[]] * n_kinds, [none] * n_kinds, none)
+        counter = _core.NgramCounter.learn(*kinds, list(map(_plain, texts)), 1)
+        ngrams = counter.vocabularies()
+        found = _texts_with(TextFeatures(settings, ngrams)._counted(texts))
+        ends = np.cumsum([len(kind) for kind in ngrams])[:-1]
+        return TextCounts(len(texts), n_words, ngrams, np.split(found, ends), none)
+
+
 class TextFeatures:
     """Extraction of features from texts, as CSR rows of length 1."""
 
@@ -115,8 +148,32 @@ class TextFeatures:
             self._counter = _core.NgramCounter.learn(*self._kinds, plain, min_df)
         counts = self._counted(texts, n_jobs)
         if self.settings.idf:
-            self._idf = TfidfTransformer().fit(_matrix(counts)).idf_.astype(np.float64)
+            self._idf = _idf(_texts_with(counts), len(texts))
         return _matrix(self._weigh(counts))
+
+    @staticmethod
+    def of_parts(settings: Settings, parts: list[TextCounts]) -> TextFeatures:
+        """Return the features of texts in parts, as :meth:`fit_transform` learns them of all."""
+        n_texts, n_kinds = sum(part.n_texts for part in parts), len(parts[0].ngrams)
+        if not any(part.n_words for part in parts):
+            raise ValueError("texts contain no words")
+        vocabularies, counts = [], [sum(part.hashed for part in parts)]
+        for kind in range(n_kinds):
+            total: dict[str, int] = {}
+            for part in parts:
+                for ngram, n in zip(part.ngrams[kind], part.counts[kind].tolist(), strict=True):
+                    total[ngram] = total.get(ngram, 0) + n
+            kept = sorted(ngram for ngram, n in total.items() if n >= settings.min_df)
+            if not kept:
+                most = max(total.values(), default=0)
+                raise ValueError(
+                    f"min_df must be at most {most}, as otherwise no terms remain, got "
+                    f"{settings.min_df}"
+                )
+            vocabularies.append(kept)
+            counts.append(np.array([total[ngram] for ngram in kept]))
+        idf = _idf(np.concatenate(counts), n_texts) if settings.idf else None
+        return TextFeatures(settings, vocabularies, idf)
 
     def transform(self, texts: list[str], n_jobs: int | None = None) -> sp.csr_matrix:
         """Return the rows of ``texts``, without features unknown to ``fit_transform``."""
@@ -172,7 +229,7 @@ class TextFeatures:
         return _arrays(self._counter.vocabularies(), self._idf)
 
     @staticmethod
-    def from_arrays(settings: Settings, arrays: Arrays) -> "TextFeatures":
+    def from_arrays(settings: Settings, arrays: Arrays) -> TextFeatures:
         """Restore features from :meth:`to_arrays`."""
         n_kinds = bool(settings.word_ngrams) + bool(settings.char_ngrams)
         vocabularies = [
@@ -223,6 +280,18 @@ class TextFeatures:
 
 def _matrix(rows: _one_row.Csr) -> sp.csr_matrix:
     return sp.csr_matrix((rows.data, rows.indices, rows.indptr), rows.shape)
+
+
+def _texts_with(counts: _one_row.Csr) -> NDArray[np.int64]:
+    """Return the number of texts with each column."""
+    return np.bincount(counts.indices, minlength=counts.shape[1])
+
+
+def _idf(n_with: NDArray[np.int64], n_texts: int) -> NDArray[np.float64]:
+    """Return ln((1 + texts) / (1 + texts with the feature)) + 1, rounded as scikit-learn does."""
+    idf = np.float32(n_texts + 1) / (n_with.astype(np.float32) + np.float32(1))
+    rounded: NDArray[np.float32] = np.log(idf) + np.float32(1)
+    return rounded.astype(np.float64)
 
 
 def _arrays(vocabularies: list[list[str]], idf: Any) -> Arrays:

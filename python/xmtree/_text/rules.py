@@ -23,10 +23,9 @@ PRUNE = 0.03
 FEWEST_WORDS_OF_IDF = 16
 
 
-def weighs_by_idf(texts: list[str], learner: Learner) -> bool:
+def weighs_by_idf(n_words: int, n_texts: int, learner: Learner) -> bool:
     """Return whether idf suits the texts and the learner; LdSM has such weights already."""
-    n_words = sum(len(text.split()) for text in texts)
-    return not isinstance(learner, LdSMClassifier) and n_words >= FEWEST_WORDS_OF_IDF * len(texts)
+    return not isinstance(learner, LdSMClassifier) and n_words >= FEWEST_WORDS_OF_IDF * n_texts
 
 
 def choose(target: Target | None) -> Learner:

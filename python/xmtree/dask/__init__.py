@@ -14,13 +14,15 @@ except ImportError as error:
         "pip install 'dask[array]' distributed"
     ) from error
 
-from xmtree.dask._bagging import BaggedModels, DaskLOMTreeClassifier, DaskRecallTreeClassifier
 from xmtree.dask._ldsm import DaskLdSMClassifier
-from xmtree.dask._oaa import DaskOAAClassifier
+from xmtree.dask._relay import (
+    DaskLOMTreeClassifier,
+    DaskOAAClassifier,
+    DaskRecallTreeClassifier,
+)
 from xmtree.dask._text import DaskTextClassifier
 
 __all__ = [
-    "BaggedModels",
     "DaskLOMTreeClassifier",
     "DaskLdSMClassifier",
     "DaskOAAClassifier",

@@ -105,7 +105,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         workers = _cluster.workers_of(client)
         _cluster.logger.info("training %s on %d workers", type(local).__name__, len(workers))
         with Tasks(client, self._prefix, f"training {type(self).__name__}") as tasks:
-            data = _partitions.Source(tasks, X, y, sample_weight)
+            data = _partitions.Source.of(tasks, X, y, sample_weight)
             last = self._tasks(tasks, local, data, classes, workers)
             fitted = tasks.result(last, self.verbose)
         self._adopt(fitted)
@@ -126,8 +126,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         Returns
         -------
         estimator
-            The class named after "Dask" in this class's name, or :class:`BaggedModels`. Use it to
-            save and to serve.
+            The class named after "Dask" in this class's name. Use it to save and to serve.
         """
         check_is_fitted(self)
         return snapshot(self._local)
@@ -140,12 +139,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         path : str or Path
         compact : bool, default=False
         """
-        local = self.to_local()
-        if not hasattr(local, "save"):
-            raise NotImplementedError(
-                "several models cannot be saved in one file; save each of to_local().estimators_"
-            )
-        local.save(path, compact=compact)
+        self.to_local().save(path, compact=compact)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy, the share of rows whose label or whole label set is predicted.
@@ -250,8 +244,6 @@ def snapshot(estimator: Any) -> Any:
     copy = view(estimator) if is_learner else copied(estimator)
     if hasattr(estimator, "learner_"):
         copy.learner_ = snapshot(estimator.learner_)
-    if hasattr(estimator, "estimators_"):
-        copy.estimators_ = [snapshot(member) for member in estimator.estimators_]
     return copy
 
 

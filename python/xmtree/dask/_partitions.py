@@ -1,7 +1,7 @@
 """Data as lists of partitions on a cluster, or local."""
 
 from collections.abc import Callable, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import dask.array as da
@@ -118,40 +118,73 @@ def n_rows(part: Any) -> int:
     return int(part.shape[0] if hasattr(part, "shape") else len(part))
 
 
+def n_bytes(rows: Any) -> int:
+    """Return the number of bytes of an array or a CSR matrix."""
+    is_sparse = hasattr(rows, "indptr")
+    parts = (rows.data, rows.indices, rows.indptr) if is_sparse else (rows,)
+    return int(sum(array.nbytes for array in parts))
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """Join arrays or CSR matrices by rows."""
+    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
+
+
 #: Converts rows, labels and weights into training data.
 Read = Callable[[Any, Any, Any], Any]
 #: Returns the training data as a task.
 ReadData = Callable[[Read], Future]
 
 
-class Source:
-    """Rows, labels and weights, as partitions on the cluster or data of this process."""
+#: Local data become at most so many partitions, of at least so many rows.
+_LOCAL_PARTITIONS, _LEAST_ROWS = 8, 500
 
-    def __init__(self, tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> None:
-        self._tasks = tasks
-        self._here = X, y, sample_weight
-        #: None for data of this process.
-        self.parts: list[Partition] | None = None
-        if is_remote(X):
-            given = list(chain.from_iterable(partitions(X, y, sample_weight)))
-            # Lazy partitions are computed on the workers.
-            computed = tasks.client.compute(given)
-            for before, after in zip(given, computed, strict=True):
-                if before is not after:
-                    tasks.hold(after)
-            columns = computed[::3], computed[1::3], computed[2::3]
-            self.parts = list(zip(*columns, strict=True))
+
+class Source:
+    """Rows, labels and weights in partitions on the cluster."""
+
+    def __init__(self, tasks: Tasks, parts: list[Partition]) -> None:
+        self._tasks, self.parts = tasks, parts
+
+    @classmethod
+    def of(cls, tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> "Source":
+        """Take partitions on the cluster, or cut data of this process and send the pieces."""
+        if not is_remote(X):
+            return cls(tasks, [_sent(tasks, part) for part in _cut(X, y, sample_weight)])
+        given = list(chain.from_iterable(partitions(X, y, sample_weight)))
+        # Lazy partitions are computed on the workers.
+        computed = tasks.client.compute(given)
+        for before, after in zip(given, computed, strict=True):
+            if before is not after:
+                tasks.hold(after)
+        return cls(tasks, list(zip(computed[::3], computed[1::3], computed[2::3], strict=True)))
 
     def __call__(self, read: Read) -> Future:
-        """Return the result of ``read`` on the data, as a task.
-
-        Partitions are joined and read on one worker. Data of this process are read here, and the
-        result is sent.
-        """
-        if self.parts is None:
-            return self._tasks.send(read(*self._here))
+        """Return the result of ``read`` on the data, which one worker joins, as a task."""
         columns = map(list, zip(*self.parts, strict=True))
         return self._tasks.submit("read", _read, read, *columns)
+
+
+def _sent(tasks: Tasks, part: Partition) -> Partition:
+    X, y, weights = (None if data is None else tasks.send(data) for data in part)
+    return X, y, weights
+
+
+def _cut(*data: Any) -> list[Partition]:
+    """Cut rows, labels and weights into pieces of about the same length."""
+    data = tuple(given.tocsr() if hasattr(given, "tocsr") else given for given in data)
+    n = n_rows(data[0])
+    for name, given in (("y", data[1]), ("sample_weight", data[2])):
+        if given is not None and n_rows(given) != n:
+            raise ValueError(f"X has {n} rows, {name} has {n_rows(given)}")
+    n_parts = min(_LOCAL_PARTITIONS, max(1, n // _LEAST_ROWS))
+    bounds = [n * number // n_parts for number in range(n_parts + 1)]
+
+    def piece(given: Any, rows: slice) -> Any:
+        return given if given is None else getattr(given, "iloc", given)[rows]
+
+    cuts = [slice(*pair) for pair in pairwise(bounds)]
+    return [(piece(data[0], cut), piece(data[1], cut), piece(data[2], cut)) for cut in cuts]
 
 
 def _read(read: Read, X: list[Any], y: list[Any], weights: list[Any]) -> Any:

@@ -1,65 +1,89 @@
-"""Text classification on a cluster: features on one worker, the learner on all."""
+"""Text classification on a cluster: features are counted and made in the partitions."""
 
 from collections.abc import Callable
-from functools import partial
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any, Self
 
+import numpy as np
 from distributed import Future
 
+from xmtree._labels import Labels, Target
 from xmtree._ldsm import LdSMClassifier
 from xmtree._oaa import OAAClassifier
 from xmtree._text.classifier import TextClassifier
+from xmtree._text.features import Settings, TextCounts, TextFeatures, as_texts, settings_of
+from xmtree._text.rules import new_learner, weighs_by_idf
 from xmtree.dask._base import DaskEstimator, snapshot
 from xmtree.dask._cluster import Tasks, Workers
 from xmtree.dask._ldsm import ldsm_tasks
-from xmtree.dask._oaa import oaa_tasks
-from xmtree.dask._partitions import Read, ReadData
+from xmtree.dask._partitions import Source
+from xmtree.dask._plan import joined_labels, labels_of
+from xmtree.dask._relay import relay_tasks
 
 #: Learners that can be trained on a cluster, with their tasks.
 _TASKS: dict[type[Any], Callable[..., Future]] = {
     LdSMClassifier: ldsm_tasks,
-    OAAClassifier: oaa_tasks,
+    OAAClassifier: relay_tasks,
 }
 
 
 def text_tasks(
-    tasks: Tasks, local: TextClassifier, read_data: ReadData, classes: Any, workers: Workers
+    tasks: Tasks, local: TextClassifier, data: Source, classes: Any, workers: Workers
 ) -> Future:
     """Submit the tasks of a training, and return the one of the fitted classifier."""
-    begun = read_data(partial(_begun, local))
+    local._check_params()
+    settings = settings_of(local)
+    counted = [tasks.submit("counts", _counted, settings, *part[:2]) for part in data.parts]
+    begun = tasks.submit("vocabulary", _begun, local, settings, counted)
     learner = tasks.result(tasks.submit("learner", itemgetter(0), begun))
-
-    def read_rows(read: Read) -> Future:
-        return tasks.submit("read", _read_rows, read, begun)
-
-    trained = _TASKS[type(learner)](tasks, learner, read_rows, classes, workers)
-    return tasks.submit("classifier", _fitted, local, begun, trained)
-
-
-def _begun(local: TextClassifier, texts: Any, labels: Any, sample_weight: Any) -> Any:
-    """Return the learner, the features, their rows, the labels and the weights."""
-    learner, features, rows = snapshot(local)._begin(texts, labels)
-    return learner, features, rows, labels, sample_weight
+    features = tasks.submit("features", itemgetter(1), begun)
+    parts = [
+        (tasks.submit("rows", _rows, features, texts), labels, weights)
+        for texts, labels, weights in data.parts
+    ]
+    trained = _TASKS[type(learner)](tasks, learner, Source(tasks, parts), classes, workers)
+    return tasks.submit("classifier", _fitted, local, features, trained)
 
 
-def _read_rows(read: Read, begun: Any) -> Any:
-    return read(*begun[2:])
+def _counted(settings: Settings, texts: Any, labels: Any) -> tuple[TextCounts, Labels | None]:
+    """Return the n-grams and the labels of a partition."""
+    counts = TextCounts.of(settings, as_texts(texts))
+    return counts, labels_of(labels) if counts.n_texts else None
 
 
-def _fitted(local: TextClassifier, begun: Any, learner: Any) -> TextClassifier:
+def _begun(
+    local: TextClassifier, settings: Settings, counted: list[tuple[TextCounts, Labels | None]]
+) -> tuple[Any, TextFeatures]:
+    """Return the learner and the features of all partitions."""
+    counts = [one for one, _ in counted]
+    n_texts, n_words = sum(one.n_texts for one in counts), sum(one.n_words for one in counts)
+    labels = joined_labels([labels for _, labels in counted], None)
+    target = Target(np.broadcast_to(np.uint32(0), n_texts), labels)
+    stream = local.n_bits is not None and not local.idf
+    learner = new_learner(local, None if stream else target)
+    if local.idf is None and local.n_bits is None:
+        settings = replace(settings, idf=weighs_by_idf(n_words, n_texts, learner))
+    return learner, TextFeatures.of_parts(settings, counts)
+
+
+def _rows(features: TextFeatures, texts: Any) -> Any:
+    return features.transform(as_texts(texts))
+
+
+def _fitted(local: TextClassifier, features: TextFeatures, learner: Any) -> TextClassifier:
     fitted: TextClassifier = snapshot(local)
-    fitted.learner_, fitted._features = learner, begun[1]
+    fitted.learner_, fitted._features = learner, features
     return fitted
 
 
 class DaskTextClassifier(DaskEstimator):
     """Classifier of texts on a cluster.
 
-    The model is bit-identical to :class:`xmtree.TextClassifier` with the same parameters and data,
-    except with one-against-all on 8,000 rows or more; see :class:`DaskOAAClassifier`. One worker,
-    which sees all words, extracts the features of all texts and sends their rows to the others. The
-    learner is trained there as by :class:`DaskLdSMClassifier` or :class:`DaskOAAClassifier`.
+    Texts stay in their partitions, which count words and turn texts into rows of features. One
+    worker adds up the counts; it receives the vocabularies of the partitions, or with ``n_bits``
+    none. Features are those of :class:`xmtree.TextClassifier`. The learner is trained on the rows
+    as by :class:`DaskLdSMClassifier` or :class:`DaskOAAClassifier`.
 
     Parameters
     ----------

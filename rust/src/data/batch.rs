@@ -237,10 +237,14 @@ impl MeanWeight {
     /// Computes the mean over the rows `which`.
     pub fn from_rows(batch: &Batch<'_>, which: &[u32]) -> Self {
         let mut mean = Self::default();
-        which
-            .iter()
-            .for_each(|&row| mean.add(batch.raw_weight(row as usize)));
+        mean.add_rows(batch, which);
         mean
+    }
+
+    /// Adds the rows `which`.
+    pub fn add_rows(&mut self, batch: &Batch<'_>, which: &[u32]) {
+        let rows = which.iter();
+        rows.for_each(|&row| self.add(batch.raw_weight(row as usize)));
     }
 
     /// Returns the importance weights of all rows of `batch` divided by the mean; None if there are

@@ -8,6 +8,8 @@ pub mod lomtree;
 mod number_tests;
 pub mod oaa;
 mod one_against_some;
+#[cfg(test)]
+mod parts_tests;
 pub mod recall_tree;
 #[cfg(test)]
 mod unfrozen_tests;
@@ -81,6 +83,7 @@ pub struct Registration {
     list: fn() -> Vec<Parameter>,
     create: fn(&str, usize, bool) -> Result<Box<dyn Classifier>>,
     load: fn(Bundle) -> Result<Box<dyn Classifier>>,
+    join: fn(&str, usize, bool, Vec<Bundle>) -> Result<Box<dyn Classifier>>,
 }
 
 impl Registration {
@@ -97,6 +100,10 @@ impl Registration {
                 Ok(Box::new(L::create(params, n_classes, label_sets)?))
             },
             load: |bundle| Ok(Box::new(L::from_bundle(bundle)?)),
+            join: |json, n_classes, label_sets, parts| {
+                let params = L::Params::from_json(json)?;
+                Ok(Box::new(L::join(params, n_classes, label_sets, parts)?))
+            },
         }
     }
 
@@ -129,10 +136,26 @@ impl Registration {
         n_classes: usize,
         label_sets: bool,
     ) -> Result<Box<dyn Classifier>> {
+        (self.create)(&self.complete(json)?, n_classes, label_sets)
+    }
+
+    /// Returns the model with the parameters in `json` that consists of `parts`; see
+    /// [`Learner::join`].
+    pub fn join(
+        &self,
+        json: &str,
+        n_classes: usize,
+        label_sets: bool,
+        parts: Vec<Bundle>,
+    ) -> Result<Box<dyn Classifier>> {
+        (self.join)(&self.complete(json)?, n_classes, label_sets, parts)
+    }
+
+    fn complete(&self, json: &str) -> Result<String> {
         let mut params = object(self.defaults)?;
         params.extend(object(json)?);
         params.extend(object(self.fixed)?);
-        (self.create)(&Value::Object(params).to_string(), n_classes, label_sets)
+        Ok(Value::Object(params).to_string())
     }
 }
 

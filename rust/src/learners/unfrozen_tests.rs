@@ -11,11 +11,11 @@ use crate::data::{Batch, Labels, Rows, Targets, Values};
 use crate::file::Element;
 use crate::model::{Classifier, Query};
 
-const N: usize = 240;
+pub(super) const N: usize = 240;
 
 /// Rows of `width` columns, with a share `filled` of values that are not 0, and labels that depend on
 /// them.
-struct Stream {
+pub(super) struct Stream {
     width: usize,
     values: Vec<f32>,
     labels: Vec<u32>,
@@ -23,7 +23,7 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(seed: u64, (width, filled): (usize, f64), n_classes: u32) -> Self {
+    pub(super) fn new(seed: u64, (width, filled): (usize, f64), n_classes: u32) -> Self {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let mut values = vec![0.0f32; N * width];
         let mut labels = Vec::new();
@@ -58,7 +58,7 @@ impl Stream {
         Rows::dense(values, to - from, self.width, false).unwrap()
     }
 
-    fn batch(&self, from: usize, to: usize, n_classes: usize) -> Batch<'_> {
+    pub(super) fn batch(&self, from: usize, to: usize, n_classes: usize) -> Batch<'_> {
         let labels = Labels::new(&self.labels[from..to], n_classes).unwrap();
         let weights = Values::F64(&self.weights[from..to]);
         Batch::new(self.rows(from, to), Targets::One(labels), Some(weights)).unwrap()

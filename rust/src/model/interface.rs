@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use serde::Deserialize;
 
 use super::linear_scorers::{Contributions, PreparedScorers};
+use super::schedule::PartStep;
 use crate::control::Control;
 use crate::data::{Batch, Ragged, Rows};
 use crate::error::{Error, Result};
@@ -186,6 +187,17 @@ pub trait Classifier: Debug + Send + Sync {
         Err(self.cannot("learn online"))
     }
 
+    /// Observes or learns a part of the data; see [`PartStep`].
+    fn learn_part(
+        &mut self,
+        _batch: &Batch<'_>,
+        _step: PartStep,
+        _n_threads: usize,
+        _control: &Control,
+    ) -> Result<()> {
+        Err(self.cannot("learn from parts"))
+    }
+
     /// Adds the new classes of `batch`, before [`partial_fit`](Self::partial_fit) learns it. An error
     /// leaves the model unchanged.
     fn add_classes(&mut self, _batch: &Batch<'_>) -> Result<()> {
@@ -303,6 +315,16 @@ pub trait Learner: Classifier + Sized + 'static {
 
     /// Restores a model from [`Classifier::to_bundle`] whose kind has been checked.
     fn from_bundle(bundle: Bundle) -> Result<Self>;
+
+    /// Joins models that were trained side by side, each a bundle, to one with these parameters.
+    fn join(
+        _params: Self::Params,
+        _n_classes: usize,
+        _label_sets: bool,
+        _parts: Vec<Bundle>,
+    ) -> Result<Self> {
+        Err(Error::data("models of this kind cannot be joined"))
+    }
 
     /// Restores a model from the bytes of a model file.
     fn from_bytes(bytes: &[u8]) -> Result<Self> {

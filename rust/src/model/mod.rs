@@ -6,6 +6,7 @@ mod linear_scorers;
 mod online;
 mod online_file;
 mod online_model;
+mod parts;
 mod predict;
 mod schedule;
 
@@ -16,8 +17,8 @@ pub use interface::{
 };
 pub(crate) use linear_scorers::CONTRIBUTION_BYTES;
 pub use linear_scorers::{Contributions, LinearScorers, PreparedScorers};
-pub use online::{Learning, Member, OnlineLearner, OnlineParams, Predictor, Start};
+pub use online::{First, Learning, Member, OnlineLearner, OnlineParams, Predictor, Start};
 pub use online_model::OnlineModel;
 pub(crate) use predict::{block_rows, row_values, Blocks};
 pub use predict::{first_best, keep_best, TopK};
-pub use schedule::{seed_of, Mistakes, Schedule};
+pub use schedule::{seed_of, Mistakes, PartStep, Schedule};

@@ -11,7 +11,7 @@ use super::schedule::{Mistakes, Schedule};
 use super::{LinearScorers, PredictOptions};
 use crate::control::Control;
 use crate::data::{Batch, Preparation, Rows};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::file::{Bundle, Report};
 use crate::linear::PathExample;
 use crate::params::Params;
@@ -27,8 +27,19 @@ pub struct Start<'a> {
     pub preparation: &'a Preparation,
     /// The first examples.
     pub batch: &'a Batch<'a>,
-    /// True in `fit`, where `batch` has all examples; false in a stream.
-    pub is_all: bool,
+    /// What these are of all examples.
+    pub first: First,
+}
+
+/// What the first examples are of all that a member will learn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum First {
+    /// All of them.
+    All,
+    /// One of several parts.
+    Part,
+    /// The beginning of a stream.
+    Stream,
 }
 
 /// The parameters of an online learner; [`params!`](macro@crate::params) implements it.
@@ -87,6 +98,20 @@ pub trait OnlineLearner: Clone + Debug + Send + Sync + Sized + 'static {
 
     /// Adds new classes, so that there are `n_classes`. An error leaves the learner unchanged.
     fn add_classes(&mut self, n_classes: usize) -> Result<()>;
+
+    /// Makes the members of one model from those of models that were trained side by side, each with
+    /// its number of classes. By default these are the members of an ensemble.
+    fn join(
+        _params: &Self::Params,
+        n_classes: usize,
+        known: &[usize],
+        members: Vec<Member<Self>>,
+    ) -> Result<Vec<Member<Self>>> {
+        if known.iter().all(|&n| n == n_classes) {
+            return Ok(members);
+        }
+        Err(Error::data("the joined models differ in their classes"))
+    }
 
     /// Learns in the passes of `schedule` and returns true, if not by one [`learn`](Self::learn) a
     /// pass.
@@ -299,7 +324,8 @@ impl<L: OnlineLearner> Member<L> {
         let clock = passes.clock;
         let (mut best, mut n_worse): (Option<(f64, Self)>, _) = (None, 0);
         while let Some(order) = passes.next_order() {
-            self.learn(batch, order, clock, n_threads, control)?;
+            let repeats = self.progress.examples > 0;
+            self.learn(batch, order, clock, repeats, n_threads, control)?;
             if !schedule.early_stopping {
                 continue;
             }
@@ -321,15 +347,17 @@ impl<L: OnlineLearner> Member<L> {
     }
 
     /// Learns the rows of `order`, of which each is the share `clock` of a pass; see [`Learning`].
+    /// `repeats` is true if they have been learned before.
     pub(super) fn learn(
         &mut self,
         batch: &Batch<'_>,
         order: &[u32],
         clock: f64,
+        repeats: bool,
         n_threads: usize,
         control: &Control,
     ) -> Result<()> {
-        self.progress.repeats = clock > 0.0 && self.progress.examples > 0;
+        self.progress.repeats = repeats;
         self.learner.learn(&mut Learning {
             batch,
             order,

@@ -104,6 +104,15 @@ impl<L: OnlineLearner> Learner for OnlineModel<L> {
         })
     }
 
+    fn join(
+        params: L::Params,
+        n_classes: usize,
+        label_sets: bool,
+        parts: Vec<Bundle>,
+    ) -> Result<Self> {
+        Self::joined(params, n_classes, label_sets, parts)
+    }
+
     fn from_bundle(mut bundle: Bundle) -> Result<Self> {
         let params: L::Params = bundle.take_meta("params")?;
         let (n_classes, label_sets) = (

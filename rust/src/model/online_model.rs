@@ -10,10 +10,10 @@ use super::interface::{
 };
 use super::linear_scorers::PreparedScorers;
 use super::online::{
-    each_member, remove_stragglers, Member, OnlineLearner, OnlineParams, Predictor, Start,
+    each_member, remove_stragglers, First, Member, OnlineLearner, OnlineParams, Predictor, Start,
 };
 use super::predict::{row_values, Blocks, FrozenMembers, TopK};
-use super::schedule::{seed_of, Mistakes, Schedule};
+use super::schedule::{seed_of, Mistakes, PartStep, Schedule};
 use crate::control::Control;
 use crate::data::{Batch, MeanWeight, Preparation, Rows};
 use crate::error::{Error, Result};
@@ -99,23 +99,23 @@ impl<L: OnlineLearner> OnlineModel<L> {
     }
 
     /// Returns the importance weights divided by their mean, if they are scaled.
-    fn scaled_weights(&self, mean: MeanWeight, batch: &Batch<'_>) -> Option<Vec<f64>> {
+    pub(super) fn scaled_weights(&self, mean: MeanWeight, batch: &Batch<'_>) -> Option<Vec<f64>> {
         let is_scaled = self.params.scale_weights();
         is_scaled.then(|| mean.relative_weights(batch)).flatten()
     }
 
-    /// Creates untrained members. See [`Start`] for `is_all`.
-    fn new_members(
+    /// Creates untrained members. See [`Start`] for `first`.
+    pub(super) fn new_members(
         &self,
         preparation: &Preparation,
         batch: &Batch<'_>,
-        is_all: bool,
+        first: First,
     ) -> Result<Vec<Member<L>>> {
         let start = Start {
             n_classes: self.n_classes,
             preparation,
             batch,
-            is_all,
+            first,
         };
         // Not clones of one member, because new zeroed memory costs nothing.
         (0..L::n_members(&self.params))
@@ -124,14 +124,14 @@ impl<L: OnlineLearner> OnlineModel<L> {
     }
 
     /// Checks everything about a batch over `n_classes` except its columns.
-    fn check_batch(&self, batch: &Batch<'_>, n_classes: usize) -> Result<()> {
+    pub(super) fn check_batch(&self, batch: &Batch<'_>, n_classes: usize) -> Result<()> {
         let name = L::name(&self.params);
         checks::targets(batch, name, n_classes, self.label_sets)?;
         checks::no_missing_values(&batch.rows, name)
     }
 
     /// Checks a batch of a stream over `n_classes`.
-    fn check_stream(&self, batch: &Batch<'_>, n_classes: usize) -> Result<()> {
+    pub(super) fn check_stream(&self, batch: &Batch<'_>, n_classes: usize) -> Result<()> {
         if self.for_prediction {
             return Err(Error::data(
                 "the model was saved for prediction only (compact=True) and cannot learn; \
@@ -142,32 +142,6 @@ impl<L: OnlineLearner> OnlineModel<L> {
         self.check_batch(batch, n_classes)?;
         let first = self.members.first();
         first.map_or(Ok(()), |first| first.preparation.check_columns(&batch.rows))
-    }
-
-    /// Makes further passes, without early stopping.
-    fn fit_further(
-        &mut self,
-        schedule: Schedule,
-        batch: &Batch<'_>,
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<()> {
-        if self.members.is_empty() {
-            return Err(checks::nothing_learned());
-        }
-        self.check_stream(batch, self.n_classes)?;
-        let weights = self.scaled_weights(self.mean_weight, batch);
-        let batch = &batch.with_weights(weights.as_deref());
-        let schedule = Schedule {
-            // Another order than in the first passes.
-            seed: !schedule.seed,
-            early_stopping: false,
-            ..schedule
-        };
-        self.frozen = FrozenMembers::due_at_once();
-        let passes = passes_of(schedule, self.members.len(), batch, control);
-        let results = each_member(&mut self.members, n_threads, passes)?;
-        results.into_iter().collect()
     }
 
     /// Number of rows whose prediction takes as long as freezing all members. Both times are
@@ -213,7 +187,7 @@ impl<L: OnlineLearner> OnlineModel<L> {
 }
 
 /// Returns the work of each of `n_members`: the passes of `schedule`, in an order of its own.
-fn passes_of<'a, L: OnlineLearner>(
+pub(super) fn passes_of<'a, L: OnlineLearner>(
     schedule: Schedule,
     n_members: usize,
     batch: &'a Batch<'_>,
@@ -266,7 +240,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         }
         let start = self.start_fit(batch, control)?;
         let batch = &batch.with_weights(start.weights.as_deref());
-        let mut members = self.new_members(&start.preparation, batch, true)?;
+        let mut members = self.new_members(&start.preparation, batch, First::All)?;
         let passes = passes_of(schedule, members.len(), batch, control);
         let results = each_member(&mut members, options.n_threads, passes)?;
         let finished: Vec<bool> = results.iter().map(Result::is_ok).collect();
@@ -299,7 +273,7 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
         self.check_stream(batch, self.n_classes)?;
         if self.members.is_empty() {
             let preparation = self.params.preparation(batch)?;
-            self.members = self.new_members(&preparation, batch, false)?;
+            self.members = self.new_members(&preparation, batch, First::Stream)?;
         }
         self.frozen = FrozenMembers::default();
         let is_scaled = self.params.scale_weights();
@@ -314,9 +288,19 @@ impl<L: OnlineLearner> Classifier for OnlineModel<L> {
                 let seed = seed_of(schedule.seed ^ member.progress.examples, number);
                 order.shuffle(&mut Pcg64Mcg::seed_from_u64(seed));
             }
-            member.learn(batch, &order, 0.0, n_threads, control)
+            member.learn(batch, &order, 0.0, false, n_threads, control)
         })?;
         results.into_iter().collect()
+    }
+
+    fn learn_part(
+        &mut self,
+        batch: &Batch<'_>,
+        step: PartStep,
+        n_threads: usize,
+        control: &Control,
+    ) -> Result<()> {
+        self.take_step(batch, step, n_threads, control)
     }
 
     /// Adds classes to all members or none, because members of an ensemble cannot fail to add them.

@@ -53,6 +53,23 @@ impl Schedule {
     }
 }
 
+/// A step of a training on data in parts.
+#[derive(Debug, Clone, Copy)]
+pub enum PartStep {
+    /// Takes the part into the mean weight and the moments of columns. Each part is observed before
+    /// the first pass. The first one decides on the scaling.
+    Observe,
+    /// Learns the rows of the part in an order by `seed`.
+    Learn {
+        /// Number of rows in all parts: each row is this part of a pass.
+        n_rows: u64,
+        /// Seed of the order.
+        seed: u64,
+        /// True after the first pass.
+        repeats: bool,
+    },
+}
+
 /// Returns the seed of member `number` of an ensemble. Ensembles with neighboring seeds share no
 /// members.
 pub fn seed_of(seed: u64, number: usize) -> u64 {

@@ -15,7 +15,7 @@ use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::file::Bundle;
 use crate::learners;
-use crate::model::{FitOptions, LabelSelection, PredictOptions, Query, Task};
+use crate::model::{FitOptions, LabelSelection, PartStep, PredictOptions, Query, Task};
 
 type Object<'py> = Bound<'py, PyAny>;
 type Progress<'a, 'py> = Option<&'a Object<'py>>;
@@ -124,6 +124,53 @@ impl Classifier {
             }
         }
         outcome
+    }
+
+    /// Observes a part of the data, or with its position in the passes, `(rows of all parts, seed,
+    /// repeats)`, learns it; see [`PartStep`].
+    #[pyo3(signature = (X, y, sample_weight=None, learn=None, n_threads=1))]
+    fn learn_part(
+        &self,
+        X: &Object<'_>,
+        y: &Object<'_>,
+        sample_weight: Option<WeightsArg<'_>>,
+        learn: Option<(u64, u64, bool)>,
+        n_threads: usize,
+    ) -> PyResult<()> {
+        let examples = BatchArg::take(X, y, sample_weight)?;
+        let mut taken = self.model.take(X.py())?;
+        let batch = examples.batch(taken.model().n_classes(), false)?;
+        let step = learn.map_or(PartStep::Observe, |(n_rows, seed, repeats)| {
+            PartStep::Learn {
+                n_rows,
+                seed,
+                repeats,
+            }
+        });
+        watched(X.py(), None, |control| {
+            taken.own().learn_part(&batch, step, n_threads, control)
+        })
+    }
+
+    /// Returns the model that consists of `parts`, which were trained side by side.
+    #[staticmethod]
+    #[pyo3(signature = (learner, params_json, n_classes, label_sets, parts))]
+    fn join(
+        py: Python<'_>,
+        learner: &str,
+        params_json: &str,
+        n_classes: usize,
+        label_sets: bool,
+        parts: Vec<Py<Self>>,
+    ) -> PyResult<Self> {
+        let learner = learners::find(learner)?;
+        let parts = parts.iter().map(|part| part.get().share(py));
+        let parts = parts.collect::<PyResult<Vec<_>>>()?;
+        let joined = py.detach(|| {
+            let parts = parts.iter().map(|part| part.to_bundle()).collect();
+            learner.join(params_json, n_classes, label_sets, parts)
+        })?;
+        Ok(Self::from_model(joined.into()))
     }
 
     /// Returns the best class of each row.
@@ -369,6 +416,14 @@ impl Classifier {
     fn from_bytes(py: Python<'_>, bytes: &[u8], learner: Option<&str>) -> PyResult<Self> {
         let bundle = py.detach(|| Bundle::from_bytes(bytes))?;
         Self::from_bundle(py, bundle, learner)
+    }
+
+    /// Returns the approximate number of bytes, by which Dask plans its memory.
+    fn __sizeof__(&self, py: Python<'_>) -> PyResult<usize> {
+        let model = self.share(py)?;
+        let arrays = py.detach(|| model.to_bundle());
+        let lengths = arrays.arrays().values().map(crate::file::Array::len);
+        Ok(size_of::<f32>() * lengths.sum::<usize>())
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {

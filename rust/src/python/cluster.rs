@@ -1,5 +1,4 @@
-//! Training on several machines: `_core.OaaClasses`, a block of the classes of one-against-all, and
-//! `_core.LdsmTraining`, which trains single trees of LdSM.
+//! Training on several machines: `_core.LdsmTraining`, which trains single trees of LdSM.
 
 use std::sync::Arc;
 
@@ -10,75 +9,10 @@ use super::classifier::Classifier;
 use super::run::{reduce, watched, Reduced};
 use crate::file::Bundle;
 use crate::learners::ldsm::{self, Ldsm, TrainingSet};
-use crate::learners::oaa::{self, ClassBlock};
 use crate::model::Learner as _;
 use crate::params::Params as _;
 
 type Object<'py> = Bound<'py, PyAny>;
-
-/// Weights of a block of classes.
-#[pyclass(frozen, module = "xmtree._core")]
-pub(super) struct OaaClasses(ClassBlock);
-
-#[pymethods]
-impl OaaClasses {
-    /// Trains block number `block[0]` of `block[1]` blocks.
-    #[new]
-    #[pyo3(signature = (params_json, n_classes, label_sets, X, y, sample_weight, block, n_threads=1))]
-    fn new(
-        params_json: &str,
-        n_classes: usize,
-        label_sets: bool,
-        X: &Object<'_>,
-        y: &Object<'_>,
-        sample_weight: Option<WeightsArg<'_>>,
-        block: (usize, usize),
-        n_threads: usize,
-    ) -> PyResult<Self> {
-        let params = oaa::Params::from_json(params_json)?;
-        let examples = BatchArg::take(X, y, sample_weight)?;
-        let batch = examples.batch(n_classes, false)?;
-        let learned = watched(X.py(), None, |control| {
-            ClassBlock::train(&params, label_sets, &batch, block, n_threads, control)
-        })?;
-        Ok(Self(learned))
-    }
-
-    /// Returns the largest possible number of blocks.
-    #[staticmethod]
-    fn most(params_json: &str, n_classes: usize) -> PyResult<usize> {
-        Ok(ClassBlock::most(
-            &oaa::Params::from_json(params_json)?,
-            n_classes,
-        ))
-    }
-
-    /// Returns the model of all classes.
-    #[staticmethod]
-    fn join(py: Python<'_>, blocks: Vec<Py<Self>>) -> PyResult<Classifier> {
-        let model = watched(py, None, |_| {
-            let blocks: Vec<&ClassBlock> = blocks.iter().map(|block| &block.get().0).collect();
-            ClassBlock::join(&blocks)
-        })?;
-        Ok(Classifier::from_model(Arc::new(model)))
-    }
-
-    #[staticmethod]
-    fn from_bytes(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
-        let block = py.detach(|| ClassBlock::from_bundle(Bundle::from_bytes(bytes)?));
-        Ok(Self(block?))
-    }
-
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
-        let block = &slf.get().0;
-        reduce(slf, || block.to_bundle())
-    }
-
-    /// Returns the approximate number of bytes, by which Dask plans its memory.
-    fn __sizeof__(&self) -> usize {
-        self.0.n_bytes()
-    }
-}
 
 /// Rows that are prepared for training LdSM.
 #[pyclass(frozen, module = "xmtree._core")]

@@ -67,8 +67,6 @@ mod core {
     #[pymodule_export]
     use super::cluster::LdsmTraining;
     #[pymodule_export]
-    use super::cluster::OaaClasses;
-    #[pymodule_export]
     use super::metrics::{
         fit_line, fit_shares, label_probabilities, propensities, share_probabilities,
         spread_over_labels, Scores,

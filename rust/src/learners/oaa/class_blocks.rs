@@ -1,186 +1,77 @@
-//! Training of some classes at a time: on several machines, or for `fit` with `prune`, where tiles
-//! are pruned before the next ones are learned.
+//! Training of some classes at a time: by models of blocks of classes, which visit parts of the data
+//! side by side, or for `fit` with `prune`, where tiles are pruned before the next ones are learned.
 //!
-//! Classes do not depend on each other. So each block of classes passes over the same examples in
-//! the same order, and all blocks together are the model of [`fit`](crate::model::Classifier::fit),
-//! to the bit. Only the preparation of examples is repeated. The progressive loss depends on all
-//! classes, so a block keeps its best class for each example before it was learned (9 bytes per
-//! example and pass, 12 in memory).
-//!
-//! Parameters that couple the classes are refused: the softmax, and early stopping, which compares
-//! all classes after each pass.
+//! Classes do not depend on each other. So blocks that learned the same examples in the same order
+//! are together the model of all classes, to the bit; only the preparation of examples is repeated.
+//! The progressive loss depends on all classes. For `fit`, tiles keep their best class for each
+//! example before it was learned (12 bytes per example and pass); joined models have none.
 
+use super::preparer::ExamplePreparer;
 use super::pruned::PrunedWeights;
 use super::tile::Tile;
-use super::training::{check_memory, Answer, Oaa};
-use super::{OaaLoss, Params};
+use super::training::{Answer, Oaa};
+use super::Params;
 use crate::control::Control;
-use crate::data::{Batch, MeanWeight, Preparation};
+use crate::data::Batch;
 use crate::error::{Error, Result};
-use crate::file::{Bundle, Columns};
-use crate::model::{
-    Learner, Learning, Member, Mistakes, OnlineLearner, OnlineModel, OnlineParams, Schedule,
-};
-use crate::params::Params as _;
+use crate::model::{Learning, Member, Mistakes, Schedule};
 use crate::threads::sensible;
 
-/// Number of a block, from 0, and number of blocks.
-pub type Block = (usize, usize);
-
-/// Trained classes of one block.
-#[derive(Debug, Clone)]
-pub struct ClassBlock {
-    label_sets: bool,
-    mean_weight: MeanWeight,
-    block: Block,
-    trained: TrainedTiles,
-}
-
-const KIND: &str = "oaa_classes";
-
-impl ClassBlock {
-    /// Trains the classes of `block` on the examples of `batch`.
-    pub fn train(
-        params: &Params,
-        label_sets: bool,
-        batch: &Batch<'_>,
-        block: Block,
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<Self> {
-        refuse_coupled(params)?;
-        let n_classes = batch.targets.n_classes();
-        let model = OnlineModel::<Oaa>::create(params.clone(), n_classes, label_sets)?;
-        let start = model.start_fit(batch, control)?;
-        let batch = &batch.with_weights(start.weights.as_deref());
-        let tiles = tiles_of(block, n_classes, params)?;
-        let n_lanes = tiles.iter().map(Tile::width).sum();
-        check_memory(params, n_lanes, &start.preparation, batch, true)?;
-        let member = Member {
-            learner: Oaa::without_tiles(params, n_classes, start.preparation.width()),
-            preparation: start.preparation,
-            progress: Mistakes::default(),
-        };
-        let schedule = params.schedule();
-        control.set_total(u64::from(schedule.n_passes) * batch.rows.n_rows() as u64);
-        Ok(Self {
-            label_sets,
-            mean_weight: start.mean_weight,
-            block,
-            trained: TrainedTiles::new(&member, tiles, &schedule, batch, n_threads, control)?,
-        })
+/// Joins the members of models of consecutive classes, of which each has its number `known`, and
+/// prunes the weights if `params` say so. All but the last block must be full tiles.
+pub(super) fn join(
+    params: &Params,
+    n_classes: usize,
+    known: &[usize],
+    members: Vec<Member<Oaa>>,
+) -> Result<Member<Oaa>> {
+    let unfit = || Error::data("the joined models are not consecutive blocks of the classes");
+    let n_blocks = members.len();
+    let mut blocks = members.into_iter();
+    let mut joined = blocks.next().ok_or_else(unfit)?;
+    let all = &mut joined.learner;
+    let mut first = known[0];
+    all.params = params.clone();
+    if all.pruned.is_none() {
+        all.prune(&Control::new(0))?;
     }
-
-    /// Returns the largest number of blocks of `n_classes`.
-    pub fn most(params: &Params, n_classes: usize) -> usize {
-        Tile::for_classes(n_classes, params).len()
-    }
-
-    /// Returns the model of all classes, from their blocks in order.
-    pub fn join(blocks: &[&Self]) -> Result<OnlineModel<Oaa>> {
-        let missing = || Error::data("the blocks do not cover all classes in order");
-        let first = blocks.first().ok_or_else(missing)?;
-        let oaa = &first.trained.member.learner;
-        let fits = |(number, block): (usize, &&Self)| {
-            let learner = &block.trained.member.learner;
-            block.block == (number, blocks.len())
-                && learner.n_classes == oaa.n_classes
-                && learner.pruned.is_some() == oaa.pruned.is_some()
-                && block.trained.answers.len() == first.trained.answers.len()
-                && learner.preparer.slots == oaa.preparer.slots
-        };
-        if !blocks.iter().enumerate().all(fits) {
-            return Err(missing());
+    let mut pruned = Vec::from_iter(all.pruned.take());
+    for (mut block, n) in blocks.zip(&known[1..]) {
+        let learner = &mut block.learner;
+        if learner.preparer.slots != all.preparer.slots {
+            return Err(unfit());
         }
-        let parts = blocks.iter().map(|block| Ok(block.trained.clone()));
-        let n_passes = oaa.params.schedule().n_passes;
-        let member = TrainedTiles::join(parts, n_passes)?.ok_or_else(missing)?;
-        Ok(OnlineModel {
-            members: vec![member],
-            mean_weight: first.mean_weight,
-            ..OnlineModel::create(oaa.params.clone(), oaa.n_classes, first.label_sets)?
-        })
+        learner.params = params.clone();
+        if learner.pruned.is_none() {
+            learner.prune(&Control::new(0))?;
+        }
+        pruned.extend(learner.pruned.take().map(|part| part.shifted(first as u32)));
+        for mut tile in learner.tiles.drain(..) {
+            tile.first += first;
+            all.tiles.push(tile);
+        }
+        first += n;
     }
-
-    /// Returns the approximate number of bytes in memory.
-    pub fn n_bytes(&self) -> usize {
-        let oaa = &self.trained.member.learner;
-        let planes = oaa.tiles.iter().flat_map(Tile::planes);
-        let dense: usize = planes.map(|plane| size_of_val(&**plane)).sum();
-        let sparse = oaa.pruned.as_ref().map_or(0, PrunedWeights::n_weights) * 8;
-        // Stored as two floats and a byte each.
-        let answers = 9 * self.trained.answers.len();
-        dense + sparse + answers + 4 * oaa.preparer.slots.len()
+    let wanted = Tile::for_classes(n_classes, params);
+    let is_tile =
+        |(tile, wanted): (&Tile, &Tile)| tile.first == wanted.first && tile.groups == wanted.groups;
+    let are_tiles = all.tiles.len() == wanted.len() && all.tiles.iter().zip(&wanted).all(is_tile);
+    if first != n_classes || !(are_tiles && pruned.is_empty() || pruned.len() == n_blocks) {
+        return Err(unfit());
     }
-
-    /// Returns the block as a bundle, to be sent.
-    pub fn to_bundle(&self) -> Bundle {
-        let TrainedTiles { member, answers } = &self.trained;
-        let mut bundle = Bundle::new(KIND);
-        bundle.put_meta("params", &member.learner.params);
-        bundle.put_meta("n_classes", &member.learner.n_classes);
-        bundle.put_meta("label_sets", &self.label_sets);
-        bundle.put_meta("mean_weight", &self.mean_weight);
-        bundle.put_meta("block", &self.block);
-        let mut inner = Bundle::new("learner");
-        member.preparation.put(&mut inner);
-        member.learner.put(&mut inner);
-        bundle.nest("learner", inner);
-        Columns::put(answers, "answers", &mut bundle);
-        bundle
+    if !pruned.is_empty() {
+        all.pruned = Some(PrunedWeights::concat(&pruned));
     }
-
-    /// Reads what [`to_bundle`](Self::to_bundle) returned.
-    pub fn from_bundle(mut bundle: Bundle) -> Result<Self> {
-        bundle.expect_kind(KIND)?;
-        let params: Params = bundle.take_meta("params")?;
-        let params = params.check()?;
-        let (n_classes, block) = (bundle.take_meta("n_classes")?, bundle.take_meta("block")?);
-        let tiles = tiles_of(block, n_classes, &params)?;
-        let mut inner = bundle.unnest("learner")?;
-        let preparation = Preparation::take(&mut inner)?;
-        let width = preparation.width();
-        let member = Member {
-            learner: Oaa::take_tiles(&params, n_classes, width, tiles, false, &mut inner)?,
-            preparation,
-            progress: Mistakes::default(),
+    all.n_classes = n_classes;
+    let sampler = ExamplePreparer::new(params, n_classes, 1).sampler;
+    all.preparer.sampler = sampler;
+    if n_blocks > 1 {
+        joined.progress = Mistakes {
+            examples: joined.progress.examples,
+            ..Mistakes::default()
         };
-        let mut answers = Vec::new();
-        Columns::fill(&mut answers, "answers", &mut bundle)?;
-        Ok(Self {
-            label_sets: bundle.take_meta("label_sets")?,
-            mean_weight: bundle.take_meta("mean_weight")?,
-            block,
-            trained: TrainedTiles { member, answers },
-        })
     }
-}
-
-/// Returns the untrained tiles of a block of `n_classes`.
-fn tiles_of((number, n_blocks): Block, n_classes: usize, params: &Params) -> Result<Vec<Tile>> {
-    let mut tiles = Tile::for_classes(n_classes, params);
-    if number >= n_blocks || n_blocks > tiles.len() {
-        return Err(Error::data(format!(
-            "there is no block {number} of {n_blocks}: the classes form at most {} blocks",
-            tiles.len()
-        )));
-    }
-    let start = |number| tiles.len() * number / n_blocks;
-    let range = start(number)..start(number + 1);
-    Ok(tiles.drain(range).collect())
-}
-
-fn refuse_coupled(params: &Params) -> Result<()> {
-    const INSTEAD: &str = "(train OAAClassifier on one machine)";
-    if params.loss == OaaLoss::Softmax {
-        let allowed = format!("a loss of each class separately {INSTEAD}");
-        return Err(Error::parameter("loss", "\"softmax\"", allowed));
-    }
-    if params.early_stopping {
-        let allowed = format!("False, because it compares all classes after each pass {INSTEAD}");
-        return Err(Error::parameter("early_stopping", true, allowed));
-    }
-    Ok(())
+    Ok(joined)
 }
 
 /// Some tiles of a model after all passes.

@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Flat, Nest, Persist, Record, Report};
 use crate::linear::{AlignedRow, NagTotals};
 use crate::model::{
-    block_rows, Learning, LinearScorers, Member, OnlineLearner, PredictOptions, Schedule, Start,
+    block_rows, First, Learning, LinearScorers, Member, OnlineLearner, PredictOptions, Schedule,
+    Start,
 };
 use crate::threads::Lent;
 
@@ -43,11 +44,26 @@ impl OnlineLearner for Oaa {
 
     fn new(params: &Params, start: &Start<'_>) -> Result<Self> {
         let (n_classes, preparation) = (start.n_classes, start.preparation);
-        check_memory(params, n_classes, preparation, start.batch, start.is_all)?;
+        check_memory(
+            params,
+            n_classes,
+            preparation,
+            start.batch,
+            start.first == First::All,
+        )?;
         Ok(Self {
             tiles: Tile::for_classes(n_classes, params),
             ..Self::without_tiles(params, n_classes, preparation.width())
         })
+    }
+
+    fn join(
+        params: &Params,
+        n_classes: usize,
+        known: &[usize],
+        members: Vec<Member<Self>>,
+    ) -> Result<Vec<Member<Self>>> {
+        Ok(vec![class_blocks::join(params, n_classes, known, members)?])
     }
 
     fn learn(&mut self, learning: &mut Learning<'_>) -> Result<()> {

@@ -14,7 +14,7 @@
 //! | `training` | the learner, which learns chunk by chunk; new classes |
 //! | `learner` | the learner's side of the online model, and its file |
 //! | `pruned` | sparse weights for prediction |
-//! | `class_blocks` | training some classes at a time: on several machines, or for pruning |
+//! | `class_blocks` | training some classes at a time: in parts of the data, or for pruning |
 //! | `predict` | predictions for a block of rows |
 
 // Kernels must be inlined into the function that is compiled for an instruction set.
@@ -34,7 +34,6 @@ mod tests;
 mod tile;
 mod training;
 
-pub use class_blocks::ClassBlock;
 pub use params::{OaaLoss, Params};
 pub use predict::TilePredictor;
 pub use training::Oaa;

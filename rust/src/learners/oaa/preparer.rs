@@ -62,9 +62,12 @@ impl ExamplePreparer {
     /// Returns true if span and squares fit the optimizer.
     pub fn fits(&self, params: &Params, for_prediction: bool) -> bool {
         let has_squares = !params.is_adaptive() && !for_prediction;
+        // Before the first example, the constant has a slot but no square.
+        let n_squares = self.preconditioner.width();
+        let is_new = n_squares == 0 && self.slots.len() == 1;
         self.span.is_some() == params.is_adaptive()
             && self.span.is_none_or(Span::is_sound)
-            && self.preconditioner.width() == if has_squares { self.slots.len() } else { 0 }
+            && (is_new || n_squares == if has_squares { self.slots.len() } else { 0 })
     }
 
     /// Returns the share of the average sums to subtract from the weights for prediction, if

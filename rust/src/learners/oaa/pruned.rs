@@ -53,6 +53,16 @@ impl PrunedWeights {
         }
     }
 
+    /// Returns the same weights for classes that follow `first` others.
+    pub fn shifted(mut self, first: u32) -> Self {
+        let mut classes = Ragged::with_capacity(self.classes.len(), self.weights.len());
+        for slot in 0..self.classes.len() {
+            classes.push(self.classes.get(slot).iter().map(|class| class + first));
+        }
+        self.classes = classes;
+        self
+    }
+
     /// Keeps the `weights` of a tile's classes that are at least `threshold`.
     pub fn from_tile(tile: &Tile, weights: &[f32], n_classes: usize, threshold: f32) -> Self {
         // The last tile is padded.

@@ -12,7 +12,8 @@ use crate::data::{LocalIds, Preparation};
 use crate::error::{Error, Result};
 use crate::file::{Array, Bundle, Persist, Report};
 use crate::model::{
-    row_values, Learning, LinearScorers, Member, Mistakes, OnlineLearner, PredictOptions, Start,
+    row_values, First, Learning, LinearScorers, Member, Mistakes, OnlineLearner, PredictOptions,
+    Start,
 };
 use crate::params::Params as _;
 use crate::persist;
@@ -112,11 +113,11 @@ impl OnlineLearner for OnlineRecallTree {
 
     fn new(params: &Params, start: &Start<'_>) -> Result<Self> {
         let n_classes = start.n_classes;
-        let label_bits = if start.is_all {
-            params.label_bits(start.batch, n_classes)
-        } else {
+        let label_bits = match start.first {
+            First::All => params.label_bits(start.batch, n_classes, false),
+            First::Part => params.label_bits(start.batch, n_classes, true),
             // The frequencies of the labels of a stream are unknown.
-            uniform_bits(n_classes)
+            First::Stream => uniform_bits(n_classes),
         };
         let n_filled = row_values(start.preparation, &start.batch.rows);
         let width = start.preparation.width();

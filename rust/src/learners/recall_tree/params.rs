@@ -1,5 +1,7 @@
 //! Parameters of the Recall Tree.
 
+use std::f64::consts::LN_2;
+
 use crate::data::Batch;
 use crate::error::{Error, Result};
 use crate::linear::{Loss, Optimizer};
@@ -164,8 +166,9 @@ impl Params {
     }
 
     /// Returns the entropy of the labels of `batch` in bits or, for the paper's tree, that of
-    /// classes that are equally frequent.
-    pub fn label_bits(&self, batch: &Batch<'_>, n_classes: usize) -> f64 {
+    /// classes that are equally frequent. The entropy of a part of the rows is too low, and is
+    /// corrected (Miller 1955).
+    pub fn label_bits(&self, batch: &Batch<'_>, n_classes: usize, is_part: bool) -> f64 {
         if self.paper_tree {
             return uniform_bits(n_classes);
         }
@@ -176,7 +179,11 @@ impl Params {
         }
         let total: f64 = counts.iter().sum();
         let shares = counts.iter().filter(|&&c| c > 0.0).map(|c| c / total);
-        let bits: f64 = shares.map(|p| -p * p.log2()).sum();
+        let mut bits: f64 = shares.map(|p| -p * p.log2()).sum();
+        if is_part {
+            let n_seen = counts.iter().filter(|&&c| c > 0.0).count() as f64;
+            bits += (n_seen - 1.0).max(0.0) / (2.0 * LN_2 * batch.rows.n_rows() as f64);
+        }
         // Rounding must not add a level if all classes are equally frequent.
         bits.min(uniform_bits(n_classes))
     }

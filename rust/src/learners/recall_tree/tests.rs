@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::file::{Array, Bundle};
 use crate::linear::{Block, Loss, PathExample};
 use crate::model::{
-    Classifier, FitOptions, Learner, Learning, Mistakes, OnlineLearner, OnlineModel,
+    Classifier, First, FitOptions, Learner, Learning, Mistakes, OnlineLearner, OnlineModel,
     PredictOptions, Query, Start, TopKArrays,
 };
 use crate::tree::NodeId;
@@ -212,7 +212,7 @@ fn new_tree(params: &Params, stream: &Stream) -> (Preparation, OnlineRecallTree)
         n_classes: N_CLASSES,
         preparation: &preparation,
         batch: &stream.batch(),
-        is_all: false,
+        first: First::Stream,
     };
     let tree = OnlineRecallTree::new(params, &start).unwrap();
     (preparation, tree)

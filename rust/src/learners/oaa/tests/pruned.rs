@@ -1,8 +1,10 @@
 //! Pruning, which drops exactly the weights below the threshold, and training by blocks of classes.
 
+use std::ops::Range;
+
 use super::*;
-use crate::learners::oaa::class_blocks::{self, ClassBlock};
-use crate::model::{Member, Mistakes, OnlineParams, Start};
+use crate::learners::oaa::class_blocks;
+use crate::model::{First, Member, Mistakes, OnlineParams, PartStep, Start};
 
 /// A threshold below all weights that are not zero.
 const TINY: f64 = 1e-37;
@@ -74,7 +76,7 @@ fn number_of_tiles_in_memory_does_not_change_the_model() {
             n_classes: 150,
             preparation: &preparation,
             batch: &batch,
-            is_all: true,
+            first: First::All,
         };
         let mut member = Member {
             learner: Oaa::new(&params, &start).unwrap(),
@@ -180,73 +182,71 @@ fn parameters_that_exclude_pruning_are_refused() {
     assert!(Model::create(with_prune(&base, 0.0), 3, false).is_err());
 }
 
-fn joined(params: &Params, batch: &Batch<'_>, n_blocks: usize) -> Model {
-    let is_sets = matches!(batch.targets, Targets::Sets(_));
-    let blocks: Vec<ClassBlock> = (0..n_blocks)
-        .map(|number| {
-            let block = (number, n_blocks);
-            let learned = ClassBlock::train(params, is_sets, batch, block, 1, &control()).unwrap();
-            // Blocks are sent as bytes.
-            let bytes = learned.to_bundle().to_bytes().unwrap();
-            assert!(learned.n_bytes() <= bytes.len());
-            ClassBlock::from_bundle(Bundle::from_bytes(&bytes).unwrap()).unwrap()
-        })
-        .collect();
-    ClassBlock::join(&blocks.iter().collect::<Vec<_>>()).unwrap()
+/// Trains the classes of `block` in steps over two parts of the label sets.
+fn in_steps(params: &Params, data: &Data, block: Range<usize>) -> Model {
+    let (mut starts, mut sets) = (vec![0], vec![]);
+    for bounds in data.set_starts.windows(2) {
+        let labels = &data.sets[bounds[0] as usize..bounds[1] as usize];
+        let own = labels
+            .iter()
+            .filter(|&&label| block.contains(&(label as usize)));
+        sets.extend(own.map(|&label| label - block.start as i32));
+        starts.push(sets.len() as i32);
+    }
+    let targets = LabelSets::new(Indices::I32(&starts), Indices::I32(&sets), block.len());
+    let targets = Targets::Sets(targets.unwrap());
+    let batch = Batch::new(data.rows(), targets, Some(Values::F32(&data.weights))).unwrap();
+    let mut model = Model::create(params.clone(), block.len(), true).unwrap();
+    let mut take = |step| model.learn_part(&batch, step, 1, &control()).unwrap();
+    take(PartStep::Observe);
+    for seed in 0..3 {
+        take(PartStep::Learn {
+            n_rows: 300,
+            seed,
+            repeats: seed > 0,
+        });
+    }
+    model
+}
+
+fn joined(params: &Params, n_classes: usize, blocks: &[&Model]) -> crate::error::Result<Model> {
+    let parts = blocks.iter().map(|block| block.to_bundle()).collect();
+    Model::join(params.clone(), n_classes, true, parts)
 }
 
 #[test]
 fn blocks_join_to_the_model_of_all_classes() {
     let data = Data::new(150, 24, 150, 3);
-    let weights = Some(Values::F32(&data.weights));
-    let weighted = Batch::new(data.rows(), data.labels(), weights).unwrap();
-    let sets = Batch::new(data.rows(), data.sets(), None).unwrap();
-    for params in all_params() {
+    for loss in [OaaLoss::SquaredHinge, OaaLoss::Logistic] {
+        let params = params(loss, Optimizer::Pn);
+        let whole = in_steps(&params, &data, 0..150);
+        let blocks = [0..64, 64..128, 128..150].map(|block| in_steps(&params, &data, block));
         for params in [params.clone(), with_prune(&params, 0.01)] {
-            assert_eq!(ClassBlock::most(&params, 150), 3);
-            for (batch, n_blocks) in [(&data.batch(), 3), (&weighted, 2), (&sets, 3)] {
-                let whole = fitted(&params, batch, 2).to_bundle();
-                let parts = joined(&params, batch, n_blocks).to_bundle();
-                assert_eq!(parts.to_bytes().unwrap(), whole.to_bytes().unwrap());
-            }
+            let mut wanted = joined(&params, 150, &[&whole]).unwrap();
+            let found = joined(&params, 150, &blocks.each_ref()).unwrap();
+            assert!(wanted.progressive_loss().is_some() && found.progressive_loss().is_none());
+            wanted.members[0].progress = found.members[0].progress;
+            assert_eq!(found.to_bytes().unwrap(), wanted.to_bytes().unwrap());
+            // Each block can be pruned before they are joined.
+            let pruned = blocks
+                .each_ref()
+                .map(|block| joined(&params, block.n_classes, &[block]).unwrap());
+            let found = joined(&params, 150, &pruned.each_ref()).unwrap();
+            assert_eq!(found.to_bytes().unwrap(), wanted.to_bytes().unwrap());
         }
     }
 }
 
 #[test]
-fn parameters_that_couple_classes_are_refused() {
-    let data = Data::new(30, 24, 150, 3);
-    let train = |params: &Params, block| {
-        ClassBlock::train(params, false, &data.batch(), block, 1, &control())
-    };
-    let softmax = params(OaaLoss::Softmax, Optimizer::Pn);
-    let error = train(&softmax, (0, 2)).unwrap_err();
-    assert!(error.to_string().contains("softmax"), "{error}");
-    let stopping = Params {
-        early_stopping: true,
-        ..Params::default()
-    };
-    let error = train(&stopping, (0, 2)).unwrap_err();
-    assert!(error.to_string().contains("early_stopping"), "{error}");
-    let error = train(&Params::default(), (0, 4)).unwrap_err();
-    assert!(error.to_string().contains("at most 3 blocks"), "{error}");
-}
-
-#[test]
-fn missing_blocks_are_refused() {
-    let data = Data::new(60, 24, 150, 3);
-    let train = |block| {
-        let params = Params::default();
-        ClassBlock::train(&params, false, &data.batch(), block, 1, &control()).unwrap()
-    };
-    let (first, second) = (train((0, 2)), train((1, 2)));
-    for blocks in [
-        vec![],
-        vec![&first],
-        vec![&second, &first],
-        vec![&first, &first],
-    ] {
-        assert!(ClassBlock::join(&blocks).is_err());
+fn blocks_that_do_not_fit_are_refused() {
+    let params = params(OaaLoss::SquaredHinge, Optimizer::Pn);
+    let data = Data::new(300, 24, 150, 3);
+    let [first, second, rest] = [0..64, 64..128, 128..150].map(|b| in_steps(&params, &data, b));
+    let other = in_steps(&params, &Data::new(300, 30, 150, 4), 64..128);
+    for params in [params.clone(), with_prune(&params, 0.01)] {
+        for blocks in [vec![], vec![&first, &second], vec![&first, &other, &rest]] {
+            assert!(joined(&params, 150, &blocks).is_err());
+        }
     }
-    assert!(ClassBlock::join(&[&first, &second]).is_ok());
+    assert!(joined(&params, 150, &[&rest, &first, &second]).is_err());
 }

@@ -55,17 +55,21 @@ fn rare_classes_add_little_entropy() {
     let x = vec![1.0f32; labels.len()];
     let rows = Rows::dense(Values::F32(&x), labels.len(), 1, false).unwrap();
     let targets = Targets::One(Labels::new(&labels, 8).unwrap());
-    let bits = |paper_tree, weights: Option<&[f32]>| {
+    let bits_of = |paper_tree, weights: Option<&[f32]>, is_part| {
         let batch = Batch::new(rows, targets, weights.map(Values::F32)).unwrap();
         let params = Params {
             paper_tree,
             ..params()
         };
-        params.label_bits(&batch, 8)
+        params.label_bits(&batch, 8, is_part)
     };
+    let bits = |paper_tree, weights| bits_of(paper_tree, weights, false);
     let expected = 1.0 + 0.5 * 7f64.log2();
     assert!((bits(false, None) - expected).abs() < 1e-12);
     assert_eq!(bits(true, None), 3.0);
+    // A part of the rows has fewer labels than all.
+    let more = 7.0 / (2.0 * 28.0 * std::f64::consts::LN_2);
+    assert!((bits_of(false, None, true) - expected - more).abs() < 1e-12);
     let weights: Vec<f32> = (0..28).map(|i| if i < 14 { 0.0 } else { 2.0 }).collect();
     assert!((bits(false, Some(&weights)) - 7f64.log2()).abs() < 1e-12);
 }

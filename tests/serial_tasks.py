@@ -1,0 +1,33 @@
+"""Runs the tasks of a training on a cluster immediately, in this process."""
+
+from xmtree.dask._partitions import Source
+
+
+class Serial:
+    """Stands in for the tasks of a cluster, and counts them by name."""
+
+    def __init__(self):
+        self.names = []
+
+    def submit(self, name, function, *arguments, **options):
+        self.names.append(name)
+        return function(*arguments, **options)
+
+    def result(self, future, verbose=0):
+        return future
+
+
+def fitted(estimator, parts, classes=None, workers=None, **params):
+    """Return the local estimator that ``estimator``, a class for clusters, trains on ``parts``."""
+    tasks = Serial()
+    local = estimator._local_class(**params)
+    workers = workers or {"here": {"nthreads": 1, "memory_limit": 0}}
+    return estimator._tasks(tasks, local, Source(tasks, parts), classes, workers)
+
+
+def in_parts(n, *data):
+    """Cut rows, labels and maybe weights into ``n`` partitions."""
+    rows = data[0].shape[0] if hasattr(data[0], "shape") else len(data[0])
+    bounds = [rows * number // n for number in range(n + 1)]
+    cuts = [slice(*bounds[number : number + 2]) for number in range(n)]
+    return [(*(each[cut] for each in data), None)[:3] for cut in cuts]
