@@ -283,9 +283,8 @@ def test_models_travel_to_partitions(current, tmp_path, estimator, options):
     model = estimator(random_state=3, **options).fit(parts(X), parts(labels))
     assert type(model.to_local()) is estimator._local_class
     assert file_of(model, tmp_path) == file_of(wanted, tmp_path)
-    assert np.array_equal(
-        model.predict(blocks(X_NEW, [slice(0, 90), slice(90, None)])), wanted.predict(X_NEW)
-    )
+    found = model.predict(blocks(X_NEW, [slice(0, 90), slice(90, None)]))
+    assert np.array_equal(found.compute(), wanted.predict(X_NEW))
     assert model.score(parts(X), parts(labels)) == pytest.approx(wanted.score(X, labels))
     # Local rows are cut into partitions.
     model.fit(X, labels)
@@ -306,7 +305,8 @@ class WhenTraining(threading.Thread):
         self.start()
 
     def run(self):
-        while not any("ldsm-tree" in str(key) for key in set(self.tasks) - self.earlier):
+        names = "ldsm-tree", "oaa-learn"
+        while not any(str(key).startswith(names) for key in set(self.tasks) - self.earlier):
             if self.is_over.wait(0.001):
                 return
         if not self.is_over.wait(self.later):
@@ -443,7 +443,7 @@ WORDS = np.array([f"word{column}" for column in range(X.shape[1])])
 TEXTS = [" ".join(WORDS[row.indices]) or "nothing" for row in X]
 
 
-@pytest.mark.parametrize("learner", ["auto", LdSMClassifier(**QUICK)])
+@pytest.mark.parametrize("learner", ["auto", OAAClassifier(n_passes=2)])
 def test_texts(client, tmp_path, learner):
     names = np.array([f"label {label}" for label in ONE_LABEL])
     here = pd.DataFrame({"text": TEXTS, "label": names})
@@ -565,15 +565,22 @@ def test_a_worker_that_is_busy_changes_nothing(client, local, tmp_path):
 N_KILLS = int(os.environ.get("XMTREE_KILLS", "1"))
 
 
-def test_a_killed_worker_costs_only_its_tasks(client, cluster, local, tmp_path):
+@pytest.mark.parametrize("kind", ["trees", "travelers"])
+def test_a_killed_worker_costs_only_its_tasks(client, cluster, local, tmp_path, kind):
     """Kill a worker by SIGKILL, a little later each time."""
-    wanted, killed = file_of(local, tmp_path), 0
+    model, y, killed = DaskLdSMClassifier(**FEW, client=client), Y, 0
+    if kind == "travelers":
+        y = np.arange(900) % 7 + 10 * ONE_LABEL
+        model = DaskOAAClassifier(random_state=0, n_passes=2, client=client)
+        # So few local rows are one partition.
+        local = fitted(DaskOAAClassifier, [(X, y, None)], random_state=0, n_passes=2)
+    wanted = file_of(local, tmp_path)
     for attempt in range(10 * N_KILLS):
         client.wait_for_workers(2, timeout=600)
         pid = list(cluster.workers.values())[attempt % 2].pid
         later = 0.01 * (attempt % 8)
         killer = WhenTraining(cluster, os.kill, pid, signal.SIGKILL, later=later)
-        model = DaskLdSMClassifier(**FEW, client=client).fit(X, Y)
+        model.fit(X, y)
         # A kill after the end does not count.
         killer.end()
         killed += killer.done

@@ -124,6 +124,8 @@ def relay_tasks(tasks: Tasks, local: Any, data: Source, classes: Any, workers: W
         for traveler, model in zip(everyone, models, strict=True):
             # Blocks of classes must number the columns alike.
             member = 0 if traveler.block else traveler.number
+            # The same order in all passes: with another one, rows may soon be learned again, which
+            # makes Recall Trees worse.
             order = np.random.default_rng([seed, member]).permutation(len(parts))
             for number in passes:
                 for at in order.tolist():
