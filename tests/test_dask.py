@@ -34,6 +34,7 @@ from test_ldsm import FEW, X_NEW, Y_NEW, X, Y
 from xmtree import (
     LdSMClassifier,
     LOMTreeClassifier,
+    OAAClassifier,
     TextClassifier,
 )
 from xmtree.dask import (

@@ -1,4 +1,4 @@
-"""What all partitions have together, and each partition as training data."""
+"""Facts about all partitions, and each partition as training data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -77,7 +77,7 @@ def joined_labels(found: Sequence[Labels | None], classes: Any) -> Labels:
 
 @dataclass(frozen=True)
 class Plan:
-    """What all partitions have together."""
+    """Facts about all partitions together."""
 
     #: An untrained estimator that knows the features.
     local: Any

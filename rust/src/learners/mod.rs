@@ -69,6 +69,9 @@ pub fn load(bundle: Bundle) -> Result<Box<dyn Classifier>> {
     }
 }
 
+/// [`Learner::join`] of any learner, with the parameters as JSON.
+type Join = fn(&str, usize, bool, Vec<Bundle>) -> Result<Box<dyn Classifier>>;
+
 /// A learner in the registry.
 #[derive(Debug, Clone, Copy)]
 pub struct Registration {
@@ -83,7 +86,7 @@ pub struct Registration {
     list: fn() -> Vec<Parameter>,
     create: fn(&str, usize, bool) -> Result<Box<dyn Classifier>>,
     load: fn(Bundle) -> Result<Box<dyn Classifier>>,
-    join: fn(&str, usize, bool, Vec<Bundle>) -> Result<Box<dyn Classifier>>,
+    join: Join,
 }
 
 impl Registration {
