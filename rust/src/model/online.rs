@@ -27,11 +27,11 @@ pub struct Start<'a> {
     pub preparation: &'a Preparation,
     /// The first examples.
     pub batch: &'a Batch<'a>,
-    /// What these are of all examples.
+    /// Their part in the training.
     pub first: First,
 }
 
-/// What the first examples are of all that a member will learn.
+/// The part of the first examples in a training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum First {
     /// All of them.
