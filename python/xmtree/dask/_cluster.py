@@ -21,6 +21,8 @@ logger = logging.getLogger("distributed.xmtree")
 
 #: Share of its memory from which a worker takes no further tasks.
 _USABLE = 0.8
+#: End of messages about too little memory.
+_ADVICE = "Give workers more memory or fewer threads, or use fewer rows"
 #: Seconds between checks for Ctrl-C while waiting.
 _BEAT = 0.5
 #: Dask's option for the size from which it warns about data in tasks.
@@ -67,8 +69,7 @@ def refuse(needed: Callable[[int], int], what: str, workers: Workers) -> None:
             raise MemoryError(
                 f"{what} and needs about {needed(threads) / 2**30:.2f} GiB with "
                 f"{threads} threads; worker {address} has {limit / 2**30:.2f} GiB "
-                f"(memory_limit), of which {_USABLE:.0%} can be used. Give workers more memory or "
-                "fewer threads, or use fewer rows"
+                f"(memory_limit), of which {_USABLE:.0%} can be used. {_ADVICE}"
             )
 
 
@@ -170,6 +171,9 @@ def clear_errors(client: Client, what: str) -> Iterator[None]:
                 f"{what} stopped: the connection to the scheduler was lost. The estimator is "
                 "unchanged; restart the cluster and call again"
             ) from error
+        if isinstance(error, MemoryError) and _ADVICE not in str(error):
+            # Dask compares the inputs of a task with the memory of workers, too.
+            raise MemoryError(f"{error} {_ADVICE}") from error
         if isinstance(error, CancelledError):
             raise RuntimeError(
                 f"{what} stopped: it was canceled, or all workers with the data are gone ({error})"
