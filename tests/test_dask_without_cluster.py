@@ -17,6 +17,7 @@ from test_ldsm import FEW, X_NEW, X, Y
 from xmtree import LdSMClassifier, OAAClassifier
 from xmtree.dask import DaskLdSMClassifier
 from xmtree.dask._base import _predicted, _scored, _topk
+from xmtree.dask._cluster import workers_of
 from xmtree.dask._ldsm import _fitted, _read
 from xmtree.dask._partitions import together
 from xmtree.dask._plan import joined_labels, labels_of
@@ -34,6 +35,21 @@ def test_parameters_without_effect_are_refused():
 def test_a_missing_client_is_reported():
     with pytest.raises(ValueError, match="there is no Dask client"):
         DaskLdSMClassifier(**FEW).fit(X, Y)
+
+
+def test_a_worker_that_has_just_left_is_waited_for():
+    class Client:
+        answers, waits = [{}, {"address": {}}], 0
+
+        def wait_for_workers(self, n_workers, timeout):
+            self.waits += 1
+
+        def scheduler_info(self, n_workers):
+            return {"workers": self.answers.pop(0)}
+
+    client = Client()
+    assert workers_of(client) == {"address": {}}
+    assert client.waits == 2
 
 
 def test_tasks_do_not_modify_their_arguments():

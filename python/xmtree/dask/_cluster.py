@@ -48,8 +48,10 @@ def client_of(given: Any) -> Client:
 def workers_of(client: Client) -> Workers:
     """Return the workers of a cluster by address, after waiting for the first."""
     with clear_errors(client, "training"):
-        client.wait_for_workers(1, timeout=60)
-        workers: Workers = client.scheduler_info(n_workers=-1)["workers"]
+        workers: Workers = {}
+        while not workers:  # the only worker may leave after the wait
+            client.wait_for_workers(1, timeout=60)
+            workers = client.scheduler_info(n_workers=-1)["workers"]
     return workers
 
 
