@@ -54,10 +54,7 @@ impl<L: OnlineLearner> OnlineModel<L> {
         n_threads: usize,
         control: &Control,
     ) -> Result<()> {
-        self.check_batch(batch, self.n_classes)?;
-        if let Some(first) = self.members.first() {
-            first.preparation.check_columns(&batch.rows)?;
-        }
+        self.check_stream(batch, self.n_classes)?;
         let mut present = batch.present();
         let PartStep::Learn {
             n_rows,

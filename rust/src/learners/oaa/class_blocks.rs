@@ -27,31 +27,29 @@ pub(super) fn join(
 ) -> Result<Member<Oaa>> {
     let unfit = || Error::data("the joined models are not consecutive blocks of the classes");
     let n_blocks = members.len();
-    let mut blocks = members.into_iter();
-    let mut joined = blocks.next().ok_or_else(unfit)?;
-    let all = &mut joined.learner;
-    let mut first = known[0];
-    all.params = params.clone();
-    if all.pruned.is_none() {
-        all.prune(&Control::new(0))?;
-    }
-    let mut pruned = Vec::from_iter(all.pruned.take());
-    for (mut block, n) in blocks.zip(&known[1..]) {
+    let (mut pruned, mut first) = (Vec::new(), 0);
+    let mut joined: Option<Member<Oaa>> = None;
+    for (mut block, n) in members.into_iter().zip(known) {
         let learner = &mut block.learner;
-        if learner.preparer.slots != all.preparer.slots {
-            return Err(unfit());
-        }
         learner.params = params.clone();
         if learner.pruned.is_none() {
             learner.prune(&Control::new(0))?;
         }
         pruned.extend(learner.pruned.take().map(|part| part.shifted(first as u32)));
-        for mut tile in learner.tiles.drain(..) {
+        for tile in &mut learner.tiles {
             tile.first += first;
-            all.tiles.push(tile);
         }
         first += n;
+        match &mut joined {
+            None => joined = Some(block),
+            Some(all) if all.learner.preparer.slots != learner.preparer.slots => {
+                return Err(unfit())
+            }
+            Some(all) => all.learner.tiles.append(&mut learner.tiles),
+        }
     }
+    let mut joined = joined.ok_or_else(unfit)?;
+    let all = &mut joined.learner;
     let wanted = Tile::for_classes(n_classes, params);
     let is_tile =
         |(tile, wanted): (&Tile, &Tile)| tile.first == wanted.first && tile.groups == wanted.groups;
