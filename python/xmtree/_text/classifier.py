@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, asdict, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -23,8 +23,8 @@ from xmtree._persistence import LEARNERS, Arrays, name_in_files
 from xmtree._predictor import Predictor
 from xmtree._sharing import learning
 from xmtree._sklearn import Interval, InvalidParameterError, validate_params
-from xmtree._text.features import TextFeatures, as_texts, settings_of
-from xmtree._text.rules import check_partial_fit, new_learner, weighs_by_idf
+from xmtree._text.features import TextFeatures, as_texts, count_words, settings_of
+from xmtree._text.rules import check_partial_fit, learner_and_settings, new_learner
 from xmtree._typing import Classes, LabelsLike, Seed, TextsLike, Weights
 
 
@@ -376,11 +376,9 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
         target = encode(labels)
         if target.codes.shape[0] != len(listed):
             raise ValueError(f"got {len(listed)} texts, but labels for {target.codes.shape[0]}")
-        stream = self.n_bits is not None and not self.idf
-        learner = new_learner(self, None if stream else target)
-        if self.idf is None and self.n_bits is None:
-            n_words = sum(len(text.split()) for text in listed)
-            settings = replace(settings, idf=weighs_by_idf(n_words, len(listed), learner))
+        learner, settings = learner_and_settings(
+            self, settings, target, partial(count_words, listed)
+        )
         features = TextFeatures(settings)
         rows = features.fit_transform(listed, self.n_jobs)
         if self.verbose:

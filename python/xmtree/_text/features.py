@@ -100,6 +100,11 @@ def _plain(text: str) -> str:
     return text if text.isascii() else " ".join(words_of(text))
 
 
+def count_words(texts: list[str]) -> int:
+    """Return the number of words, separated by spaces."""
+    return sum(len(text.split()) for text in texts)
+
+
 @dataclass(frozen=True)
 class TextCounts:
     """Numbers of texts with each n-gram in a part of the texts."""
@@ -115,7 +120,7 @@ class TextCounts:
     @staticmethod
     def of(settings: Settings, texts: list[str]) -> TextCounts:
         """Count the n-grams of some texts."""
-        n_words = sum(len(text.split()) for text in texts)
+        n_words = count_words(texts)
         kinds = settings.word_ngrams, settings.char_ngrams
         n_kinds = bool(kinds[0]) + bool(kinds[1])
         none = np.zeros(0, np.int64)

@@ -1,5 +1,7 @@
 """Rules for ``learner="auto"`` and ``idf=None``."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from sklearn.base import clone
@@ -8,6 +10,7 @@ from xmtree._base import Learner
 from xmtree._labels import Target
 from xmtree._ldsm import LdSMClassifier
 from xmtree._oaa import OAAClassifier
+from xmtree._text.features import Settings
 
 #: Largest number of labels for one-against-all, whose time grows with it; above, LdSM is faster.
 MOST_LABELS_OF_OAA = 2000
@@ -51,6 +54,21 @@ def new_learner(estimator: Any, target: Target | None) -> Any:
     if estimator.verbose:
         learner.set_params(verbose=estimator.verbose)
     return learner
+
+
+def learner_and_settings(
+    estimator: Any, settings: Settings, target: Target, count_words: Callable[[], int]
+) -> tuple[Any, Settings]:
+    """Return the learner to train on texts with these labels, and the settings of its features.
+
+    ``count_words`` returns the number of words of all texts.
+    """
+    is_stream = estimator.n_bits is not None and not estimator.idf
+    learner = new_learner(estimator, None if is_stream else target)
+    if estimator.idf is None and estimator.n_bits is None:
+        idf = weighs_by_idf(count_words(), target.codes.shape[0], learner)
+        settings = replace(settings, idf=idf)
+    return learner, settings
 
 
 def check_partial_fit(given: Any, learner: Learner) -> None:

@@ -1,7 +1,6 @@
 """Text classification on a cluster: features are counted and made in the partitions."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from operator import itemgetter
 from typing import Any, Self
 
@@ -13,7 +12,7 @@ from xmtree._ldsm import LdSMClassifier
 from xmtree._oaa import OAAClassifier
 from xmtree._text.classifier import TextClassifier
 from xmtree._text.features import Settings, TextCounts, TextFeatures, as_texts, settings_of
-from xmtree._text.rules import new_learner, weighs_by_idf
+from xmtree._text.rules import learner_and_settings
 from xmtree.dask._base import DaskEstimator, snapshot
 from xmtree.dask._cluster import Tasks, Workers
 from xmtree.dask._ldsm import ldsm_tasks
@@ -60,10 +59,7 @@ def _begun(
     n_texts, n_words = sum(one.n_texts for one in counts), sum(one.n_words for one in counts)
     labels = joined_labels([labels for _, labels in counted], None)
     target = Target(np.broadcast_to(np.uint32(0), n_texts), labels)
-    stream = local.n_bits is not None and not local.idf
-    learner = new_learner(local, None if stream else target)
-    if local.idf is None and local.n_bits is None:
-        settings = replace(settings, idf=weighs_by_idf(n_words, n_texts, learner))
+    learner, settings = learner_and_settings(local, settings, target, lambda: n_words)
     return learner, TextFeatures.of_parts(settings, counts)
 
 
