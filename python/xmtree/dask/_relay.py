@@ -135,15 +135,16 @@ def relay_tasks(tasks: Tasks, local: Any, data: Source, classes: Any, workers: W
             moved.append(model)
         return moved
 
-    models: list[Any] = []
-    for traveler in everyone:
-        observed = None
+    def observed(traveler: Traveler) -> Any:
+        """Return the untrained model that has observed all parts."""
+        model = None
         for one in parts:
-            observed = tasks.submit("observe", step, traveler, observed, one, "all", None)
-        # Members of an ensemble start alike.
-        models += [observed] if traveler.block else [observed] * len(everyone)
-        if not traveler.block:
-            break
+            model = tasks.submit("observe", step, traveler, model, one, "all", None)
+        return model
+
+    # Members of an ensemble start alike.
+    starts = [observed(traveler) for traveler in (everyone if everyone[0].block else everyone[:1])]
+    models = starts if everyone[0].block else starts * len(everyone)
     calibration: Any = None
     if calibrates:
         models = travel(models, "others", range(n_passes - n_last), n_rows - n_held_out)
