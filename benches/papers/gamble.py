@@ -188,12 +188,8 @@ def mh(settings, seed, rows, name):
 
 #: Sets with many rows.
 LARGE = ("pendigits", "satimage", "splice")
-#: Most rows chosen by margin, and at random.
-MOST, MOST_RANDOM = 1500, 2600
-#: Most rows for which the best round is found.
-MOST_BEST = 400
-#: Rows chosen at random first.
-N_FIRST = 20
+#: Most rows chosen by margin and at random, the same with a best round, and random rows at first.
+MOST, MOST_RANDOM, MOST_BEST, N_FIRST = 1500, 2600, 400, 20
 
 
 def committee(estimator, seed, selection, n_per_round, most):

@@ -210,7 +210,7 @@ TUNED = {PAPER: {"tuned": True}, DEFAULT: {"tuned": False}}
 ALONE = {PAPER: LOMTreeClassifier.PAPER, DEFAULT: {}}
 ITEMS = (
     *(Item(f"lomtree-{name}", table, TUNED, SEEDS.get(name, 5), data=name) for name in CLASSES),
-    *(Item(f"lomtree-whole-{n}", whole_grid, {PAPER: {}}, 1, n) for n in OURS[:3]),
+    *(Item(f"lomtree-whole-{n}", whole_grid, {PAPER: {}}, 1, n) for n in (*OURS[:3], "banking77")),
     Item("lomtree-swaps", swaps, ALONE, needs=OURS),
     Item("lomtree-figure1", same_budget, TREE_AND_OAA, needs=OURS),
     Item("lomtree-times", times, TREE_AND_OAA, needs=OURS),

@@ -308,10 +308,12 @@ def first_page(found, ages):
         parts.append(bullet(f"[{short(about)}](reproduction/{paper}.md): {'; '.join(where)}."))
     tree = "\n".join(f"reproduction/{paper}" for paper in PAPERS)
     for verdict, title in ((UNTESTED, "What could not be run"), (LATER, "Not run yet")):
-        parts.append(f"\n## {title}\n\n")
-        for about in PAPERS.values():
-            for where, what, reason, _ in about["untested"].get(verdict, ()):
-                parts.append(bullet(f"{short(about)}, {where}: {what}. {reason}"))
+        untested = [
+            bullet(f"{short(about)}, {where}: {what}. {reason}")
+            for about in PAPERS.values()
+            for where, what, reason, _ in about["untested"].get(verdict, ())
+        ]
+        parts += [f"\n## {title}\n\n", *untested] if untested else []
     return "".join(parts) + f"\n```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
 
 
