@@ -42,10 +42,7 @@ MODULES = {"ldsm": ldsm, "lomtree": lomtree, "recall-tree": recall_tree, "gamble
 ITEMS = {item.name: item for module in MODULES.values() for item in module.ITEMS}
 PAPERS = tomllib.loads((Path(gamble.__file__).parent / "lines.toml").read_text(encoding="utf-8"))
 #: Data sets of the papers that cannot be had.
-UNAVAILABLE = {
-    *("mediamill", "amazoncat-13k", "wiki10-31k", "delicious-200k", "amazon-670k"),
-    *("isolet", "sector", "aloi", "imagenet", "odp"),
-}
+UNAVAILABLE = {*ldsm.SETS[2:], *lomtree.CLASSES} - {*lomtree.OURS}
 NO_DATA = "The data cannot be had."
 NO_CAUSE = "No experiment has tested the cause."
 
