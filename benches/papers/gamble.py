@@ -286,7 +286,7 @@ def mixed(settings, seed, rows, name):
 
 ITEMS = (
     *(Item(f"gamble-sizes-{name}", sizes, {PAPER: {}}, 1, name) for name in LOWEST),
-    *(Item(f"gamble-{n}", table, MODES, 10 if n in SIZES else 3, data=n) for n in LOWEST),
+    *(Item(f"gamble-{n}", table, MODES, 10 if n in SIZES else 5, data=n) for n in LOWEST),
     *(Item(f"active-{n}", active, ACTIVE, 3 if n in LARGE else 5, data=n) for n in LOWEST),
     *(Item(f"fifty-{n}", fifty, ALONE, 3, n) for n in ("vehicle", "vowel", *LARGE[:2])),
     *(Item(f"portion-{n}", portion, ACTIVE, 3, n) for n in LARGE[:2]),
