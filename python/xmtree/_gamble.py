@@ -41,9 +41,10 @@ class GambleClassifier(Boosting):
         numbers. None: no columns. Categories are numbers or, in data frames, strings, any number
         of them per column. ``fit`` rejects numbers that single precision cannot represent, such
         as 2**24 + 1. A split sends a subset of at most 1,024 categories left. Those of a column
-        with more than 256 values are ordered by rows that a tree leaves out, so with ``subsample``
-        1 such a column is not used. A missing value is a category of its own, and a category that
-        ``fit`` has not seen goes to the side of larger weight.
+        with more than 256 values are ordered by rows that ``subsample`` leaves out of a tree. With
+        ``subsample`` 1 they are ordered by half of a node's rows, which overfits more. A missing
+        value is a category of its own, and a category that ``fit`` has not seen goes to the side
+        of larger weight.
     class_weight : dict or "balanced", optional, as for :class:`OAAClassifier`
     early_stopping : bool, default=False
         Evaluate ``eval_metric`` on held-out rows (or ``X_val`` of ``fit``), stop when it no longer

@@ -303,6 +303,7 @@ pub fn boost(
                 weights: &weights.plain,
                 seed: (seed, round as u64),
                 threads,
+                takes_all: sampler.takes_all(),
                 control,
             };
             grower.grow(&training_set, &rows)?;

@@ -3,6 +3,7 @@
 use super::columns::Coding;
 use super::sampling::{CHUNK_ROWS, MIN_SHARE};
 use crate::data::LocalIds;
+use crate::learners::mix;
 use crate::threads::map_chunks;
 
 /// Least weight of the heaviest row of a node, as a share of the greatest weight of all, at which
@@ -99,8 +100,7 @@ impl Node {
                 sums.for_each(|(sum, total)| *sum += total);
             }
         }
-        self.weight = self.totals.iter().sum();
-        self.square = self.totals.iter().map(|total| total * total).sum();
+        self.sum_up();
     }
 
     /// Returns the item of another row. Classes absent from the node have the same number.
@@ -109,6 +109,29 @@ impl Node {
             class: self.classes.get(label).unwrap_or(u32::MAX),
             weight: (weight / self.unit) as f32,
         }
+    }
+
+    /// Returns two copies of the node, each without the weights of about half of the rows. `key`
+    /// and the number of a row decide.
+    pub fn halves(&self, key: u64) -> [Self; 2] {
+        [0, 1].map(|half| {
+            let mut node = self.clone();
+            node.totals.iter_mut().for_each(|total| *total = 0.0);
+            for (row, item) in node.rows.iter().zip(&mut node.items) {
+                if mix(key.wrapping_add(u64::from(*row))) & 1 != half {
+                    item.weight = 0.0;
+                }
+                node.totals[item.class as usize] += f64::from(item.weight);
+            }
+            node.sum_up();
+            node
+        })
+    }
+
+    /// Computes the sums over the classes.
+    fn sum_up(&mut self) {
+        self.weight = self.totals.iter().sum();
+        self.square = self.totals.iter().map(|total| total * total).sum();
     }
 
     pub fn len(&self) -> usize {

@@ -14,7 +14,8 @@
 //! If a column has hundreds of categories, many of them have one or two rows at a node. An order by
 //! the shares of these rows would sort the rows by their labels, and every such column would seem
 //! to be the best. So the order then comes from other rows, those at the node from which the tree is
-//! not grown, with shares drawn to that of the node as if by [`PRIOR_ROWS`] more rows.
+//! not grown or a half of those from which it is, with shares drawn to that of the node as if by
+//! [`PRIOR_ROWS`] more rows.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -297,12 +298,19 @@ impl RunScan {
 
     /// Offers sets of categories of the sorted rows to `best`. The lighter side goes left, so that
     /// a category that the node did not have goes with the heavier side. If there are many
-    /// categories, `others` has sorted other rows, which give the orders.
-    pub fn offer_subsets(&mut self, node: &Node, others: Option<&Self>, best: &mut ColumnBest) {
+    /// categories, `others` has sorted other rows, which give the orders. With `keeps_ties`,
+    /// categories of equal shares, such as all without other rows, stay together.
+    pub fn offer_subsets(
+        &mut self,
+        node: &Node,
+        others: Option<&Self>,
+        keeps_ties: bool,
+        best: &mut ColumnBest,
+    ) {
         let (items, runs) = (&self.items, &self.runs);
         let (by_class, sums_after) = (&mut self.by_class, &mut self.sums_after);
         sums_after.resize(items.len().max(sums_after.len()), SideSums::default());
-        let mut try_prefixes = |order: &[Run]| {
+        let mut try_prefixes = |order: &[Run], may_cut: &dyn Fn(usize) -> bool| {
             let (mut sums, mut n_rows) = (SideSums::default(), 0);
             // Length of the best prefix, and whether it is the lighter side.
             let mut chosen = None;
@@ -312,6 +320,7 @@ impl RunScan {
                 let is_lighter = 2.0 * sums.weight <= node.weight;
                 let n_listed = if is_lighter { n } else { runs.len() - n };
                 if n_listed <= MAX_LISTED
+                    && may_cut(n)
                     && best.offer(score(node, n_rows, sums), || Choice::Subset(Box::default()))
                 {
                     chosen = Some((n, is_lighter));
@@ -356,13 +365,16 @@ impl RunScan {
                 }
                 own / all
             };
-            let mut order = runs.clone();
             // Shares are not negative, so their bits have the same order.
-            order.sort_by_cached_key(|run| Reverse(share(run).to_bits()));
-            try_prefixes(&order[..order.len().saturating_sub(1)]);
+            let keyed = runs.iter().map(|run| (share(run).to_bits(), *run));
+            let mut keyed: Vec<(u64, Run)> = keyed.collect();
+            keyed.sort_by_key(|&(bits, _)| Reverse(bits));
+            let order: Vec<Run> = keyed.iter().map(|&(_, run)| run).collect();
+            let may_cut = |n: usize| !keeps_ties || keyed[n - 1].0 != keyed[n].0;
+            try_prefixes(&order[..order.len().saturating_sub(1)], &may_cut);
         }
         if others.is_none() {
-            runs.chunks(1).for_each(try_prefixes);
+            runs.chunks(1).for_each(|run| try_prefixes(run, &|_| true));
         }
     }
 }

@@ -10,6 +10,7 @@ use super::run_scan::RunScan;
 use super::sampling::FeatureSampler;
 use super::sparse_splitter::SparseSplitter;
 use crate::control::Control;
+use crate::learners::mix;
 use crate::threads::{Lent, Pool};
 
 /// The examples and weights from which a tree is grown.
@@ -22,6 +23,8 @@ pub struct TrainingSet<'a> {
     pub seed: (u64, u64),
     /// True in a pool of threads.
     pub threads: bool,
+    /// True if rows outside the tree are left out by their weight alone, or there are none.
+    pub takes_all: bool,
     pub control: &'a Control,
 }
 
@@ -82,7 +85,8 @@ impl ColumnSearch {
     ///
     /// | column | strategy | cost |
     /// |---|---|---|
-    /// | categorical | [`RunScan::offer_subsets`] | O(n + codes log codes), and O(other rows) if there are more than 256 codes |
+    /// | categorical, at most 256 codes | [`RunScan::offer_subsets`] | O(n + codes log codes) |
+    /// | categorical | [`offer_many`](Self::offer_many) | the same, and O(other rows) |
     /// | at most 256 codes, codes x k small relative to n | [`Histogram`] | O(n + codes x k) |
     /// | others | [`RunScan::offer_cuts`] | O(n log n) or O(n + codes), whichever is less |
     ///
@@ -118,26 +122,65 @@ impl ColumnSearch {
                 let code = |at| u32::from(codes[rows[at] as usize]);
                 scan.sort(n, n_codes, code, item);
             }
+            Storage::Large(codes) if coding.categorical => {
+                self.offer_many(training_set, node, others, (codes, n_codes), &mut best);
+                return best;
+            }
             Storage::Large(codes) => {
                 scan.sort(n, n_codes, |at| codes[node.rows[at] as usize], item);
-                if coding.categorical {
-                    let item = |at| {
-                        let row: usize = others[at] as usize;
-                        node.item(training_set.labels[row], training_set.weights[row])
-                    };
-                    let code = |at| codes[others[at] as usize];
-                    self.others.sort(others.len(), n_codes, code, item);
-                }
             }
             Storage::Sparse { .. } => return best,
         }
         if coding.categorical {
-            let has_many = matches!(column.storage, Storage::Large(_));
-            scan.offer_subsets(node, has_many.then_some(&self.others), &mut best);
+            scan.offer_subsets(node, None, false, &mut best);
         } else {
             scan.offer_cuts(node, coding, None, &mut best);
         }
         best
+    }
+
+    /// Offers sets of the categories `codes` of a column with many of them. Rows that do not score
+    /// a split order the categories: those outside the tree or, if the tree takes all rows, a random
+    /// half of the node's rows. That half is also in the leaves, where it looks better divided than
+    /// new rows are, so the gain on the other half is reduced by that half's share of the weight.
+    fn offer_many(
+        &mut self,
+        training_set: &TrainingSet<'_>,
+        node: &Node,
+        others: &[u32],
+        (codes, n_codes): (&[u32], usize),
+        best: &mut ColumnBest,
+    ) {
+        let (n, code) = (node.len(), |at| codes[node.rows[at] as usize]);
+        if !training_set.takes_all {
+            self.scan.sort(n, n_codes, code, |at| node.items[at]);
+            let item = |at| {
+                let row: usize = others[at] as usize;
+                node.item(training_set.labels[row], training_set.weights[row])
+            };
+            let code = |at| codes[others[at] as usize];
+            self.others.sort(others.len(), n_codes, code, item);
+            self.scan
+                .offer_subsets(node, Some(&self.others), false, best);
+            return;
+        }
+        let (seed, round) = training_set.seed;
+        let [ordering, scoring] = node.halves(seed ^ mix(round));
+        if scoring.weight <= 0.0 {
+            return;
+        }
+        // Rows of the other half have no weight, so every category of the node is listed.
+        self.scan.sort(n, n_codes, code, |at| scoring.items[at]);
+        self.others.sort(n, n_codes, code, |at| ordering.items[at]);
+        self.scan.enter(&scoring);
+        let mut half = ColumnBest::new(&scoring);
+        self.scan
+            .offer_subsets(&scoring, Some(&self.others), true, &mut half);
+        self.scan.enter(node);
+        if let Some((score, choice)) = half.found {
+            let gain = (score - scoring.score()) * scoring.weight / node.weight;
+            best.offer(node.score() + gain, || choice);
+        }
     }
 }
 

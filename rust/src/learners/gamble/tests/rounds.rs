@@ -136,6 +136,7 @@ fn rows_outside_the_sample_gain_limited_weight() {
         weights: &weights.plain.clone(),
         seed: (0, 0),
         threads: false,
+        takes_all: false,
         control: &Control::new(0),
     };
     grower.grow(&training_set, &[0, 1]).unwrap();
@@ -176,6 +177,7 @@ fn rows_far_below_all_others_keep_their_ratios() {
             weights: &weights.plain,
             seed: (0, 0),
             threads: false,
+            takes_all: false,
             control: &Control::new(0),
         };
         let mut grower = Grower::new(&paper(), 1, 3);

@@ -99,6 +99,7 @@ pub(super) fn best_split(table: &Table, columns: &Columns, min_rows: usize) -> O
         weights: &table.weights(),
         seed: (0, 0),
         threads: false,
+        takes_all: false,
         control: &Control::new(0),
     };
     let mut grower = Grower::new(&params, columns.columns.len(), table.n_classes);
@@ -323,6 +324,7 @@ fn split_of_categories(labels: Vec<u32>, n_categories: u16, n_sampled: u32) -> O
         weights: &table.weights(),
         seed: (0, 0),
         threads: false,
+        takes_all: n_sampled == n_rows as u32,
         control: &Control::new(0),
     };
     let mut grower = Grower::new(&params, 1, 2);
@@ -346,10 +348,22 @@ fn many_categories_are_ordered_by_other_rows() {
         let gain = gain_of_categories(by_category.clone(), n_sampled);
         assert!((gain - f64::from(n_sampled) / 2.0).abs() < 1e-6, "{gain}");
     }
-    // Without other rows there is no order.
-    assert_eq!(gain_of_categories(by_category, 1200), 0.0);
     // An order by the labels of the sampled rows would give pure halves here too.
     let gain = gain_of_categories(by_chance, 400);
+    assert!(gain < 10.0, "{gain}");
+}
+
+#[test]
+fn many_categories_are_ordered_by_half_of_the_rows_of_a_tree_that_takes_all() {
+    let labels = |n: u32| -> Vec<u32> { (0..n).map(|row| row % 400 % 2).collect() };
+    // Pure halves of the scoring rows, about 2000, gain half of their weight, which is then halved.
+    // With ten rows of each category hardly any is without an ordering row.
+    let gain = gain_of_categories(labels(4000), 4000);
+    assert!((450.0..600.0).contains(&gain), "{gain}");
+    let mut random = Pcg64Mcg::seed_from_u64(0);
+    let by_chance: Vec<u32> = (0..1200).map(|_| random.random_range(0..2)).collect();
+    // An order by the scoring rows, one or two of each category, would gain about 120.
+    let gain = gain_of_categories(by_chance, 1200);
     assert!(gain < 10.0, "{gain}");
 }
 
