@@ -6,9 +6,9 @@ PEERS := .venv-peers
 PECOS := .venv-pecos
 BIN := $(VENV)/bin
 PHASE := @tools/phase
-# The compiled module, inside the source tree. The package is installed editable, so
-# only a change of Rust code needs a build.
-MODULE := python/xmtree/_core.abi3.so
+# Marks that the compiled module, which is in the source tree, is built for .venv. The package is
+# installed editable, so only a change of Rust code needs a build.
+MODULE := $(VENV)/.module
 RUST := $(shell find rust -name '*.rs') Cargo.toml Cargo.lock
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)

@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
+HAS_GLOBAL_LOCK = getattr(sys, "_is_gil_enabled", lambda: True)()
 X, Y = estimators.dense()
 FORMS = {
     "float64": lambda rows: rows,
@@ -155,6 +156,7 @@ def counter():
         sys.setswitchinterval(interval)
 
 
+@pytest.mark.skipif(not HAS_GLOBAL_LOCK, reason="this Python has no global lock")
 @pytest.mark.parametrize("name", ["oaa", "lomtree-3", "recall-tree", "ldsm", "gamble"])
 def test_one_row_keeps_the_interpreter_and_many_release_it(counter, name):
     predictor = estimators.ALL[name]().fit(X, Y).predictor()

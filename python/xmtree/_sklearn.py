@@ -59,6 +59,8 @@ def sample_weights(weights: Any, X: Any) -> NDArray[np.float64]:
     checked: NDArray[np.float64] = _check_sample_weight(
         weights, X, dtype=np.float64, ensure_non_negative=True
     )
+    if not checked.any():  # scikit-learn checks this from 1.9 on
+        raise ValueError("sample_weight must contain at least one non-zero number")
     return checked
 
 

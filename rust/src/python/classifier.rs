@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use super::arrays::{shaped, to_dict, to_numpy, BatchArg, RowsArg, WeightsArg};
 use super::run::{
@@ -388,8 +388,13 @@ impl Classifier {
         let share = self.share(py)?;
         let params = share.params.get_or_try_init(py, || {
             let json = share.params_json()?;
-            let params = py.import("json")?.call_method1("loads", (json,))?;
-            PyResult::Ok(params.unbind())
+            let loaded = py.import("json")?.call_method1("loads", (json,))?;
+            // Python without the lock looks up other keys 100 times as slowly from a second thread.
+            let params = PyDict::new(py);
+            for (name, value) in loaded.cast::<PyDict>()? {
+                params.set_item(PyString::intern(py, name.cast::<PyString>()?.to_str()?), value)?;
+            }
+            PyResult::Ok(params.into_any().unbind())
         })?;
         Ok(params.bind(py).clone())
     }

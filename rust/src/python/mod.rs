@@ -59,7 +59,8 @@ impl From<Error> for PyErr {
 }
 
 /// The compiled half of `xmtree`. Private: the Python package wraps it.
-#[pymodule]
+// No state is global, and a model is behind a mutex, so Python may run without the global lock.
+#[pymodule(gil_used = false)]
 #[pyo3(name = "_core")]
 mod core {
     #[pymodule_export]

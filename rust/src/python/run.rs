@@ -151,8 +151,9 @@ pub(super) type Labels = Option<Arc<Py<PyAny>>>;
 /// share that is kept cannot block learning.
 pub(super) struct SharedModel(Mutex<Held>);
 
-/// The mutex is locked only briefly, and only by threads that hold the interpreter. A thread that
-/// forks holds it too, so a forked process never finds the mutex locked.
+/// The mutex is locked only briefly, and only by threads that are attached to the interpreter. A
+/// thread forks when no other one runs attached, so a forked process never finds the mutex locked;
+/// without the global lock Python stops the others first.
 enum Held {
     Here(Share),
     /// A thread learns. The labels are those before it.
