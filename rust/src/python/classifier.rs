@@ -392,7 +392,10 @@ impl Classifier {
             // Python without the lock looks up other keys 100 times as slowly from a second thread.
             let params = PyDict::new(py);
             for (name, value) in loaded.cast::<PyDict>()? {
-                params.set_item(PyString::intern(py, name.cast::<PyString>()?.to_str()?), value)?;
+                params.set_item(
+                    PyString::intern(py, name.cast::<PyString>()?.to_str()?),
+                    value,
+                )?;
             }
             PyResult::Ok(params.into_any().unbind())
         })?;

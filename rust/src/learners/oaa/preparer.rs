@@ -10,8 +10,14 @@ use crate::linear::{Loss, Power, Preconditioner, Span, StepLimit};
 use crate::model::Learning;
 use crate::persist;
 
-/// Most examples of a chunk.
-const MAX_EXAMPLES: usize = 512;
+/// Most examples of a chunk; fewer if they have [`MANY_VALUES`]. Threads wait for each other at the
+/// end of a chunk.
+const MAX_EXAMPLES: usize = 8192;
+
+/// A chunk with that many values takes no more examples after the first [`MIN_EXAMPLES`], so that
+/// short rows are read from the cache.
+const MANY_VALUES: usize = 32_768;
+const MIN_EXAMPLES: usize = 512;
 
 /// Most products of a chunk's values with classes: a chunk is learned in well under a second for any
 /// number of classes.
@@ -129,7 +135,9 @@ impl ExamplePreparer {
         let mut row = RowBuffer::default();
         let (mut direction, mut labels, mut negatives) = (Vec::new(), Vec::new(), Vec::new());
         for &i in order {
-            if chunk.rows.len() == MAX_EXAMPLES || chunk.rows.n_values() > max_values {
+            let (n, n_values) = (chunk.rows.len(), chunk.rows.n_values());
+            let is_full = n >= MIN_EXAMPLES && n_values >= MANY_VALUES;
+            if is_full || n == MAX_EXAMPLES || n_values > max_values {
                 break;
             }
             let i = i as usize;
