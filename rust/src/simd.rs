@@ -192,6 +192,16 @@ dispatched! {
     }
 }
 
+dispatched! {
+    /// Computes the dot products of some `rows` of a matrix with weights, to the bit those of [`dot`].
+    pub(crate) fn dot_rows(matrix: &[f32], rows: &[u32], weights: &[f32], products: &mut [f32]) {
+        let width = weights.len();
+        for (&row, product) in rows.iter().zip(products) {
+            *product = dot_of(&matrix[row as usize * width..][..width], weights, |x| x);
+        }
+    }
+}
+
 /// Returns the dot product of short rows by a single sum, within functions that are compiled for an
 /// instruction set.
 #[inline(always)]
@@ -426,6 +436,9 @@ mod tests {
         // Sums of integers are exact in any order.
         let plain: f32 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
         assert_eq!(dot(&a, &b).to_bits(), plain.to_bits());
+        let mut products = [0.0; 2];
+        dot_rows(&a, &[2, 0], &b[..16], &mut products);
+        assert_eq!(products, [&a[32..], &a[..16]].map(|row| dot(row, &b[..16])));
         let plain: f32 = a[..37].iter().map(|a| a * a).sum();
         assert_eq!(sum_of_squares(&a[..37]).to_bits(), plain.to_bits());
         let expected: Vec<f32> = a.iter().zip(&b).map(|(a, b)| b + 3.0 * a).collect();

@@ -6,7 +6,7 @@
 
 use super::{lookup, prefetch_slot, AlignedRow, Slot, StepLimit, Weights};
 use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
-use crate::simd::{axpy, dot, dot_lanes, four_sums, sparse_dot, LANES};
+use crate::simd::{axpy, dot, dot_lanes, dot_rows, four_sums, sparse_dot, LANES};
 
 /// One example on its way down a tree, with a dense copy if that makes products faster.
 #[derive(Debug, Default, Clone)]
@@ -256,6 +256,22 @@ impl Block {
             }
             from => dot(&self.full[from..from + self.width], weights),
         }
+    }
+
+    /// Replaces `products` by those of `rows` with a dense row of weights, to the bit those of
+    /// [`Self::dot_row`]. Returns false if some row of the block is not stored densely.
+    ///
+    /// # Panics
+    ///
+    /// If `weights` have another width than the block.
+    pub fn dot_rows(&self, rows: &[u32], weights: &[f32], products: &mut Vec<f32>) -> bool {
+        assert_eq!(weights.len(), self.width);
+        if self.full.len() < self.len() * self.width {
+            return false;
+        }
+        products.resize(rows.len(), 0.0);
+        dot_rows(&self.full, rows, weights, products);
+        true
     }
 
     /// Returns the products of row `i` with the weights in each lane.

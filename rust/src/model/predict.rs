@@ -191,6 +191,7 @@ impl<S: Copy + PartialOrd + From<f32>> TopK<S> {
     }
 
     /// Returns the score that a label of a higher number must exceed to be inserted.
+    #[inline]
     pub fn bar(&self) -> S {
         match self.best.last() {
             Some(&(_, score)) if self.best.len() == self.k => score,
@@ -199,6 +200,7 @@ impl<S: Copy + PartialOrd + From<f32>> TopK<S> {
     }
 
     /// Inserts a label if it is among the best so far.
+    #[inline]
     pub fn push(&mut self, label: u32, score: S) {
         if self.best.len() == self.k {
             match self.best.last() {
@@ -238,6 +240,7 @@ impl TopK {
     pub const NO_LABEL: i32 = -1;
 
     /// Inserts a label that may already be in the list, with its highest score.
+    #[inline]
     pub fn push_again(&mut self, label: u32, score: f32) {
         if let Some(at) = self.best.iter().position(|&(known, _)| known == label) {
             if self.best[at].1 >= score {

@@ -65,11 +65,15 @@ stored_as! {
 }
 
 /// Moves the rows that go left to the front, keeps the order within each side, and returns the
-/// number of rows that go left. `right` is a buffer.
+/// number of rows that go left. `goes_left` is asked in the order of the rows; `right` is a buffer.
 ///
 /// Each row is written to both sides, and one of them advances. Without a branch that could be
 /// mispredicted, the loads of the next row start before the side of this one is known.
-pub fn partition(rows: &mut [u32], right: &mut Vec<u32>, goes_left: impl Fn(u32) -> bool) -> usize {
+pub fn partition(
+    rows: &mut [u32],
+    right: &mut Vec<u32>,
+    mut goes_left: impl FnMut(u32) -> bool,
+) -> usize {
     right.resize(rows.len().max(right.len()), 0);
     let (mut n_left, mut n_right) = (0, 0);
     for at in 0..rows.len() {

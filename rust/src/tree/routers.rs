@@ -23,6 +23,8 @@ pub struct Groups {
     below: Vec<Group>,
     /// Scores of each row at the first nodes, if they have been computed together.
     top: Vec<[f32; LANES]>,
+    /// Products of the rows at one node.
+    products: Vec<f32>,
 }
 
 /// The rows at one node, as a range of the ordered rows.
@@ -160,6 +162,7 @@ impl FrozenRouters {
             level,
             below,
             top,
+            products,
         } = scratch;
         let goes_left = |score| self.span.clamp(score) < 0.0;
         top.clear();
@@ -177,25 +180,31 @@ impl FrozenRouters {
             below.clear();
             for &Group { node, from, to } in &*level {
                 let step = self.steps[node as usize];
+                let here = &mut rows[from..to];
                 let middle = match step.weights {
                     Place::Terminal => {
-                        for &row in &rows[from..to] {
+                        for &row in &*here {
                             terminals[row as usize] = step.next;
                         }
                         continue;
                     }
                     Place::Row(at) => {
                         let weights = &self.rows[at..at + self.width];
-                        let score = |row| match top.get(row as usize) {
-                            Some(scores) if (node as usize) < LANES => scores[node as usize],
-                            _ => block.dot_row(row as usize, weights),
-                        };
-                        partition(&mut rows[from..to], spare, |row| goes_left(score(row)))
+                        if block.dot_rows(here, weights, products) {
+                            let mut scores = products.iter().copied();
+                            partition(here, spare, |_| scores.next().is_some_and(goes_left))
+                        } else {
+                            let score = |row| match top.get(row as usize) {
+                                Some(scores) if (node as usize) < LANES => scores[node as usize],
+                                _ => block.dot_row(row as usize, weights),
+                            };
+                            partition(here, spare, |row| goes_left(score(row)))
+                        }
                     }
                     Place::Table { from: at, capacity } => {
                         let slots = &self.slots[at..at + capacity as usize];
                         let score = |row| block.dot_slots(row as usize, slots);
-                        partition(&mut rows[from..to], spare, |row| goes_left(score(row)))
+                        partition(here, spare, |row| goes_left(score(row)))
                     }
                 };
                 let middle = from + middle;

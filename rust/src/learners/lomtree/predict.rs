@@ -6,8 +6,6 @@
 //! few nodes and labels: 3 and 50 in a tree of 1,000 classes. A tree in training computes them
 //! nearly as fast as a frozen one reads them.
 
-use std::borrow::Cow;
-
 use super::learner::LomTree;
 use super::node::Node;
 use crate::control::Control;
@@ -39,7 +37,7 @@ const N_FIRST_LABELS: usize = 8;
 pub type Shares = Vec<(u32, f32)>;
 
 /// The shares at a leaf, best first.
-type Leaf<'a> = Cow<'a, [(u32, f32)]>;
+type Leaf<'a> = &'a [(u32, f32)];
 
 impl LomTree {
     /// Returns the shares at leaf `id`, best first. Freezing stores the same.
@@ -173,19 +171,24 @@ impl<'a> EnsemblePredictor<'a> {
         }
     }
 
-    /// Returns the shares at a row's leaf in tree `number`, best first.
-    fn shares(&self, number: usize, row: usize) -> Leaf<'a> {
-        let leaf = self.leaves[number][row];
-        match self.frozen {
-            Some(trees) => Cow::Borrowed(trees[number].leaves.get(leaf as usize)),
-            None => Cow::Owned(self.members[number].learner.shares_at(NodeId(leaf))),
+    /// Calls `visit` with the number of each row of the block and its leaves, one of each tree.
+    fn each_row(&mut self, mut visit: impl FnMut(&mut Self, usize, &[Leaf<'_>])) {
+        let mut leaves = Vec::new();
+        for row in 0..self.leaves[0].len() {
+            let ids = self.leaves.iter().map(|leaves| leaves[row]);
+            if let Some(trees) = self.frozen {
+                leaves.clear();
+                let found = ids.zip(trees);
+                leaves.extend(found.map(|(id, tree)| tree.leaves.get(id as usize)));
+                visit(self, row, &leaves);
+            } else {
+                let members = ids.zip(self.members);
+                let shares = members.map(|(id, member)| member.learner.shares_at(NodeId(id)));
+                let shares: Vec<Shares> = shares.collect();
+                let leaves: Vec<Leaf<'_>> = shares.iter().map(Vec::as_slice).collect();
+                visit(self, row, &leaves);
+            }
         }
-    }
-
-    /// Replaces `leaves` by those that a row reaches, one of each tree.
-    fn read_leaves(&self, row: usize, leaves: &mut Vec<Leaf<'a>>) {
-        leaves.clear();
-        leaves.extend((0..self.members.len()).map(|number| self.shares(number, row)));
     }
 
     /// Calls `visit` with each label that has a share at one of a row's `leaves`, one of each tree,
@@ -199,7 +202,7 @@ impl<'a> EnsemblePredictor<'a> {
         self.found.clear();
         self.place_of.clear();
         for leaf in leaves {
-            for &(label, share) in &**leaf {
+            for &(label, share) in *leaf {
                 let place = self.place_of.entry(label);
                 if *place == 0 {
                     self.found.push((label, share));
@@ -270,28 +273,27 @@ impl Predictor for EnsemblePredictor<'_> {
         scores: &mut [f32],
         _control: &Control,
     ) -> Result<()> {
-        let rows = labels.chunks_mut(k).zip(scores.chunks_mut(k));
-        if let [_] = self.members {
+        if let Some([tree]) = self.frozen {
             // The labels of a leaf are in order already.
-            for (row, (labels, scores)) in rows.enumerate() {
+            let rows = labels.chunks_mut(k).zip(scores.chunks_mut(k));
+            for (&leaf, (labels, scores)) in self.leaves[0].iter().zip(rows) {
                 let places = labels.iter_mut().zip(scores);
-                for (&(label, share), (l, s)) in self.shares(0, row).iter().zip(places) {
+                for (&(label, share), (l, s)) in tree.leaves.get(leaf as usize).iter().zip(places) {
                     (*l, *s) = (label as i32, share);
                 }
             }
             return Ok(());
         }
         let mut top = TopK::new(k.min(self.members[0].learner.n_classes));
-        let mut leaves = Vec::new();
-        for (row, (labels, scores)) in rows.enumerate() {
-            self.read_leaves(row, &mut leaves);
+        self.each_row(|this, row, leaves| {
             top.clear();
-            if k > 1 || !self.push_first(&leaves, &mut top) {
+            if k > 1 || !this.push_first(leaves, &mut top) {
                 top.clear();
-                self.distribution(&leaves, |label, share| top.push(label, share));
+                this.distribution(leaves, |label, share| top.push(label, share));
             }
-            top.write(labels, scores);
-        }
+            let span = row * k..(row + 1) * k;
+            top.write(&mut labels[span.clone()], &mut scores[span]);
+        });
         Ok(())
     }
 
@@ -307,16 +309,15 @@ impl Predictor for EnsemblePredictor<'_> {
     /// shares may add up to less than 1; they are divided by their sum.
     fn all_scores(&mut self, scores: &mut [f32], _control: &Control) -> Result<bool> {
         let n_classes = self.members[0].learner.n_classes;
-        let mut leaves = Vec::new();
-        for (row, shares) in scores.chunks_mut(n_classes).enumerate() {
+        self.each_row(|this, row, leaves| {
+            let shares = &mut scores[row * n_classes..(row + 1) * n_classes];
             let mut sum = 0.0;
-            self.read_leaves(row, &mut leaves);
-            self.distribution(&leaves, |label, share| {
+            this.distribution(leaves, |label, share| {
                 shares[label as usize] = share;
                 sum += share;
             });
             shares.iter_mut().for_each(|share| *share /= sum);
-        }
+        });
         Ok(true)
     }
 }
