@@ -23,7 +23,16 @@ pub trait LinearScorers: Sync {
 
     /// Calls `visit` with the classes, columns and weights of all `n_classes`.
     fn for_all_weights(&self, n_classes: usize, visit: &mut dyn FnMut(u32, u32, f32)) {
-        for class in 0..n_classes as u32 {
+        self.for_weights_of(&mut (0..n_classes as u32), visit);
+    }
+
+    /// Calls `visit` with the `classes` and their columns and weights.
+    fn for_weights_of(
+        &self,
+        classes: &mut dyn Iterator<Item = u32>,
+        visit: &mut dyn FnMut(u32, u32, f32),
+    ) {
+        for class in classes {
             self.for_each_weight(class, &mut |column, weight| visit(class, column, weight));
         }
     }

@@ -72,87 +72,38 @@ pub(super) fn join(
     Ok(joined)
 }
 
-/// Some tiles of a model after all passes.
-#[derive(Debug, Clone)]
-struct TrainedTiles {
-    /// A member with the weights of these tiles alone, pruned or not, and without progress.
-    member: Member<Oaa>,
-    /// The answer by these tiles for each example that was learned, in order.
-    answers: Vec<Answer>,
-}
-
-impl TrainedTiles {
-    /// Trains `tiles` of an untrained `member` without tiles in the passes of `schedule`. No rows
-    /// are held out for early stopping, which would compare all classes.
-    fn new(
-        member: &Member<Oaa>,
-        tiles: Vec<Tile>,
-        schedule: &Schedule,
-        batch: &Batch<'_>,
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<Self> {
-        let mut member = member.clone();
-        member.learner.tiles = tiles;
-        let mut answers = Vec::new();
-        let mut passes = schedule.passes(batch)?;
-        let clock = passes.clock;
-        while let Some(order) = passes.next_order() {
-            let mut learning = Learning {
-                batch,
-                order,
-                clock,
-                preparation: &mut member.preparation,
-                progress: &mut Mistakes::default(),
-                n_threads,
-                control,
-            };
-            let on_answer = |_: &mut Mistakes, answer| answers.push(answer);
-            member.learner.learn_chunks(&mut learning, on_answer)?;
-        }
-        member.learner.prune(control)?;
-        Ok(Self { member, answers })
-    }
-
-    /// Joins parts with consecutive classes to one member, if there are any.
-    fn join(
-        parts: impl Iterator<Item = Result<Self>>,
-        n_passes: u32,
-    ) -> Result<Option<Member<Oaa>>> {
-        let (mut joined, mut pruned): (Option<Self>, _) = (None, Vec::new());
-        for part in parts {
-            let mut part = part?;
-            pruned.extend(part.member.learner.pruned.take());
-            let Some(joined) = &mut joined else {
-                joined = Some(part);
-                continue;
-            };
-            joined
-                .member
-                .learner
-                .tiles
-                .append(&mut part.member.learner.tiles);
-            for (answer, other) in joined.answers.iter_mut().zip(part.answers) {
-                *answer = answer.or(other);
-            }
-        }
-        let Some(Self {
-            mut member,
-            answers,
-        }) = joined
-        else {
-            return Ok(None);
+/// Trains and prunes `tiles` of an untrained `member` without tiles in the passes of `schedule`. No
+/// rows are held out for early stopping, which would compare all classes. Returns a member with the
+/// weights of these tiles alone and without progress, and the answer by these tiles for each example
+/// that was learned, in order.
+fn train(
+    member: &Member<Oaa>,
+    tiles: &[Tile],
+    schedule: &Schedule,
+    batch: &Batch<'_>,
+    n_threads: usize,
+    control: &Control,
+) -> Result<(Member<Oaa>, Vec<Answer>)> {
+    let mut member = member.clone();
+    member.learner.tiles = tiles.to_vec();
+    let mut answers = Vec::new();
+    let mut passes = schedule.passes(batch)?;
+    let clock = passes.clock;
+    while let Some(order) = passes.next_order() {
+        let mut learning = Learning {
+            batch,
+            order,
+            clock,
+            preparation: &mut member.preparation,
+            progress: &mut Mistakes::default(),
+            n_threads,
+            control,
         };
-        if !pruned.is_empty() {
-            member.learner.pruned = Some(PrunedWeights::concat(&pruned));
-        }
-        let first_pass = answers.len() / n_passes as usize;
-        for (position, answer) in answers.iter().enumerate() {
-            member.progress.repeats = position >= first_pass;
-            answer.count(&mut member.progress);
-        }
-        Ok(Some(member))
+        let on_answer = |_: &mut Mistakes, answer| answers.push(answer);
+        member.learner.learn_chunks(&mut learning, on_answer)?;
     }
+    member.learner.prune(control)?;
+    Ok((member, answers))
 }
 
 /// Trains and prunes an untrained member, with about `most_bytes` of dense weights at a time.
@@ -171,11 +122,25 @@ pub(super) fn fit(
     let n_at_once = n_at_once.max(sensible(n_threads));
     let n_rounds = tiles.len().div_ceil(n_at_once);
     control.set_total(n_rounds as u64 * u64::from(schedule.n_passes) * batch.rows.n_rows() as u64);
-    let parts = tiles.chunks(n_at_once).map(|tiles| {
-        TrainedTiles::new(member, tiles.to_vec(), schedule, batch, n_threads, control)
-    });
-    if let Some(trained) = TrainedTiles::join(parts, schedule.n_passes)? {
-        *member = trained;
+    let (mut trained, mut pruned, mut answers) = (member.clone(), Vec::new(), Vec::new());
+    for tiles in tiles.chunks(n_at_once) {
+        let (part, own) = train(member, tiles, schedule, batch, n_threads, control)?;
+        trained = part;
+        pruned.extend(trained.learner.pruned.take());
+        if answers.is_empty() {
+            answers = own;
+        } else {
+            for (answer, own) in answers.iter_mut().zip(own) {
+                *answer = answer.or(own);
+            }
+        }
     }
+    trained.learner.pruned = Some(PrunedWeights::concat(&pruned));
+    let first_pass = answers.len() / schedule.n_passes as usize;
+    for (position, answer) in answers.iter().enumerate() {
+        trained.progress.repeats = position >= first_pass;
+        answer.count(&mut trained.progress);
+    }
+    *member = trained;
     Ok(())
 }

@@ -80,10 +80,9 @@ impl LinearScorers for OnlineRecallTree {
 
     /// Visits column by column where the weights of a column lie together.
     fn for_all_weights(&self, n_classes: usize, visit: &mut dyn FnMut(u32, u32, f32)) {
+        let mut classes = 0..n_classes as u32;
         let ScorerWeights::ByColumn(weights) = &self.scorers.weights else {
-            return (0..n_classes as u32).for_each(|class| {
-                self.for_each_weight(class, &mut |column, weight| visit(class, column, weight));
-            });
+            return self.for_weights_of(&mut classes, visit);
         };
         for (column, weights) in (0..).zip(&weights.columns) {
             for (label, weight) in weights.iter() {
@@ -93,9 +92,7 @@ impl LinearScorers for OnlineRecallTree {
             }
         }
         let is_unseen = |&class: &u32| self.label_index.get(class).is_none();
-        for class in (0..n_classes as u32).filter(is_unseen) {
-            self.for_each_weight(class, &mut |column, weight| visit(class, column, weight));
-        }
+        self.for_weights_of(&mut classes.filter(is_unseen), visit);
     }
 }
 
