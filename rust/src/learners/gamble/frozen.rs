@@ -119,14 +119,15 @@ impl FrozenTrees {
         *common += others;
     }
 
-    /// Returns the leaves below the nodes `at` for rows that start at `offsets` among the values.
+    /// Returns the leaves below the `roots` for rows that start at `offsets` among the values.
     /// `PLAIN` requires that no value is missing and no feature categorical.
     fn traverse<const PLAIN: bool>(
         &self,
-        mut at: [u32; LANES],
+        roots: [u32; LANES],
         offsets: [usize; LANES],
         values: &[f32],
     ) -> [u32; LANES] {
+        let mut at = roots;
         loop {
             let mut goes_on = 0;
             for (at, offset) in at.iter_mut().zip(offsets) {
@@ -170,6 +171,8 @@ pub struct Router {
     /// Positions of the values that may not be zero.
     written: Vec<usize>,
     has_missing: bool,
+    /// The leaf of each row in one tree.
+    leaves: Vec<u32>,
 }
 
 impl Router {
@@ -204,13 +207,15 @@ impl Router {
         }
         // A tree stays in the cache while all rows go through it.
         for tree in wanted {
+            self.leaves.clear();
             for first in (0..n_rows).step_by(LANES) {
                 let offsets = from_fn(|lane| (first + lane).min(n_rows - 1) * width);
                 let roots = [trees.roots[tree]; LANES];
                 let leaves = traverse(trees, roots, offsets, &self.values);
-                for (row, leaf) in (first..n_rows).zip(leaves) {
-                    visit(LeafHit { row, tree, leaf });
-                }
+                self.leaves.extend(leaves);
+            }
+            for (row, &leaf) in (0..n_rows).zip(&self.leaves) {
+                visit(LeafHit { row, tree, leaf });
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Splits by sparse columns, all of which are searched at once.
 //!
 //! The entries of a node's rows are read row by row; every other value is zero. The entries of the
-//! sampled columns are sorted by column and code, and the runs of each column scanned. This costs
-//! O(n log n) for n entries of the node's rows, for any number of rows, columns or classes. If
+//! sampled columns are grouped by column and sorted by code, and the runs of each column scanned. This
+//! costs O(n log n) for n entries of the node's rows, for any number of rows, columns or classes. If
 //! there are very many columns, most of them have one entry at a node. Such a column splits off one
 //! row, so its score is known without a scan, and it is scanned only if it can be the best.
 //!
@@ -22,10 +22,15 @@ const CELLS_PER_ENTRY: usize = 4;
 /// Workspace for finding splits by sparse columns.
 #[derive(Debug, Default)]
 pub struct SparseSplitter {
-    /// Entries of the sampled columns. From the highest bits down, an entry has its column (64
-    /// bits), its code (32 bits) and the position of its row in the node (32 bits). There is memory
-    /// for the entries of all columns.
-    entries: Vec<u128>,
+    /// Entries of the sampled columns, row by row: the column, and as a key the code (32 bits) and the
+    /// position of the row in the node (32 bits). There is memory for the entries of all columns.
+    entries: Vec<(u32, u64)>,
+    /// The keys of the entries, column by column.
+    keys: Vec<u64>,
+    /// Columns with entries at the node.
+    found: Vec<u32>,
+    /// Number of entries by column, then where the keys of the next one go; 0 between nodes.
+    places: Vec<usize>,
     /// Weights of the entries by column and class.
     cells: Vec<f64>,
     /// Number of entries by column, if leaves need more than one row.
@@ -51,12 +56,13 @@ impl SparseSplitter {
         if columns.are_binary && n_cells <= CELLS_PER_ENTRY * n_entries {
             self.find_by_cells(node, columns, sampled, best);
         } else {
-            self.entries.resize(self.entries.len().max(n_entries), 0);
+            self.entries
+                .resize(self.entries.len().max(n_entries), (0, 0));
             self.find_by_runs(node, columns, sampled, scan, best);
         }
     }
 
-    /// Sorts the entries of the sampled columns by column and scans each column.
+    /// Groups the entries of the sampled columns by column and scans each column.
     fn find_by_runs(
         &mut self,
         node: &Node,
@@ -69,23 +75,47 @@ impl SparseSplitter {
         // Branchless: every entry is written, and those of other columns are overwritten.
         for (at, &row) in (0..).zip(&node.rows) {
             for &(column, code) in columns.row_entries(row as usize) {
-                self.entries[n] = u128::from(column) << 64 | u128::from(code) << 32 | at;
+                self.entries[n] = (column, u64::from(code) << 32 | at);
                 n += usize::from(sampled.contains(column));
             }
         }
-        let entries = &mut self.entries[..n];
-        entries.sort_unstable();
+        let entries = &self.entries[..n];
+        self.places.resize(columns.columns.len(), 0);
+        self.found.clear();
+        for &(column, _) in entries {
+            let count = &mut self.places[column as usize];
+            if *count == 0 {
+                self.found.push(column);
+            }
+            *count += 1;
+        }
+        self.found.sort_unstable();
+        let mut end = 0;
+        for &column in &self.found {
+            let place = &mut self.places[column as usize];
+            (*place, end) = (end, end + *place);
+        }
+        self.keys.resize(self.keys.len().max(n), 0);
+        for &(column, key) in entries {
+            let place = &mut self.places[column as usize];
+            self.keys[*place] = key;
+            *place += 1;
+        }
         let item = |at: usize| node.items[at];
-        for entries in entries.chunk_by(|a, b| a >> 64 == b >> 64) {
-            let number = (entries[0] >> 64) as u32;
-            if let [entry] = entries {
-                let score = score_alone(node, item(*entry as u32 as usize));
+        let mut start = 0;
+        for &number in &self.found {
+            let end = std::mem::take(&mut self.places[number as usize]);
+            let keys = &mut self.keys[start..end];
+            start = end;
+            if let [key] = keys {
+                let score = score_alone(node, item(*key as u32 as usize));
                 if !best.is_beaten_by(number, score) {
                     continue;
                 }
             }
+            keys.sort_unstable();
             let column = &columns.columns[number as usize];
-            scan.read_sorted(entries.iter().map(|&entry| entry as u64), item);
+            scan.read_sorted(keys.iter().copied(), item);
             let mut own = ColumnBest::new(node);
             scan.offer_cuts(node, &column.coding, column.zero(), &mut own);
             best.offer(number, own);
