@@ -208,9 +208,9 @@ def test_a_step_changes_no_argument():
     DaskOAAClassifier._tasks(
         tasks, local, Source(tasks, parts), None, {"here": {"nthreads": 1, "memory_limit": 0}}
     )
-    # 3 blocks of classes, observation and two passes in two partitions, then held-out rows.
+    # 3 blocks of classes, observation, a pass of most rows and one of all in two partitions.
     assert tasks.names.count("observe") == 6
-    assert tasks.names.count("learn") == 3 * 2 * 3
+    assert tasks.names.count("learn") == 3 * 2 * 2
     for arguments, made, stored in found:
         assert made.to_bytes() == stored
         assert step(*arguments).to_bytes() == stored

@@ -38,7 +38,8 @@ def test_partial_fit_learns_batch_by_batch(name):
 def test_the_progressive_error_covers_the_first_pass(name):
     # Unrelated rows: later passes have memorized their labels.
     rows, labels = np.eye(200), np.random.default_rng(0).integers(0, 5, 200)
-    one, four = (estimators.ALL[name](n_passes=n, scaling="none").fit(rows, labels) for n in (1, 4))
+    settings = {"scaling": "none", "calibrate": False}
+    one, four = (estimators.ALL[name](n_passes=n, **settings).fit(rows, labels) for n in (1, 4))
     assert four.progressive_loss_ > 0.65
     assert four.progressive_loss_ == pytest.approx(one.progressive_loss_, abs=0.1)
     assert four.n_examples_seen_ == 4 * one.n_examples_seen_
@@ -50,7 +51,9 @@ def test_a_stream_after_fit_counts_in_the_progressive_error():
     rows, labels = np.eye(200), np.random.default_rng(0).integers(0, 5, 200)
     model = xmtree.OAAClassifier(n_passes=4, scaling="none", random_state=0).fit(rows, labels)
     before = model.progressive_loss_
-    assert model.partial_fit(rows, labels).progressive_loss_ == pytest.approx(before / 2)
+    # The first pass leaves out 40 rows, which calibrate.
+    part = pytest.approx(before * 160 / 360)
+    assert model.partial_fit(rows, labels).progressive_loss_ == part
 
 
 @pytest.mark.parametrize("name", estimators.ONLINE)
@@ -89,7 +92,7 @@ def test_the_half_life_may_be_short_after_a_long_call():
 
 
 def test_the_recent_error_begins_with_the_model(tmp_path, monkeypatch):
-    model = xmtree.OAAClassifier(random_state=0)
+    model = xmtree.OAAClassifier(calibrate=False, random_state=0)
     with pytest.raises(NotFittedError):
         model.recent_loss()
     model.fit(X, Y)
@@ -127,12 +130,13 @@ def test_bad_windows_are_refused(argument, what):
 
 @pytest.mark.parametrize("name", estimators.ONLINE)
 def test_partial_fit_continues_after_fit(name):
-    model = estimators.ALL[name]().fit(X, Y)
+    # Which rows calibrate changes the accuracy of a Recall Tree with three candidates by chance.
+    model = estimators.ALL[name](calibrate=False).fit(X, Y)
     seen = model.n_examples_seen_
     assert model.partial_fit(X[:7], Y[:7]).n_examples_seen_ == seen + 7
     assert model.score(X, Y) > (0.2 if "swapping" in name else 0.8)
     again = model.fit(X, Y)
-    estimators.same_predictions(again, estimators.ALL[name]().fit(X, Y), X)
+    estimators.same_predictions(again, estimators.ALL[name](calibrate=False).fit(X, Y), X)
 
 
 def test_classes_are_needed_first_and_fixed_then():

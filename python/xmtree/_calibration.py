@@ -16,24 +16,28 @@ from xmtree._thresholds import RankedRows, Thresholds, best_single
 #: differences of their logarithms are, "probability" if a score is its label's own probability.
 Scale: TypeAlias = Literal["logit", "share", "probability"]
 
-#: Largest number of calibration rows held out by a second model, and the smallest number of rows
-#: of ``fit`` for each.
+#: Smallest and largest number of rows to calibrate on.
+LEAST_ROWS = 32
 MOST_ROWS = 2000
+#: The smallest number of rows of ``fit`` for each row of the smallest number to calibrate on.
 ROWS_PER_HELD_OUT = 3
-#: From MANY_ROWS rows on, the model itself is calibrated on this share of the rows, at most
-#: FEW_ROWS, which only its last passes learn. With fewer rows a second model is more exact.
+#: Below MANY_ROWS rows, the first passes leave this share of the rows out. It is the first number
+#: of passes and the second one, relative to those of a training without calibration.
 MANY_ROWS = 8000
+FEW_HELD_OUT = 0.2
+FEW_PASSES = 0.6
+#: With early stopping, the second number is this share of those made.
+STOPPED_PASSES = 0.4
+#: From MANY_ROWS rows on, the first passes leave out this share, at most MANY_HELD_OUT rows.
 HELD_OUT_SHARE = 0.05
-FEW_ROWS = 1000
+MANY_HELD_OUT = 1000
 #: Largest share and number of the passes that learn all rows.
 LAST_SHARE = 0.4
 LAST_PASSES = 2
 #: If at most this share of the rows is held out, one more pass over these rows is enough. With
 #: 27,000 labels a LOMtree's scores change much even in its last passes.
 SMALL_SHARE = 0.025
-#: Smallest number of rows to calibrate on.
-LEAST_ROWS = 32
-#: Largest number of rows times passes of the second model.
+#: Largest number of rows times passes of a second model.
 MOST_LEARNED = 20_000
 #: Least share of the passes that the second model makes.
 PASSES_SHARE = 0.5
@@ -143,14 +147,23 @@ def fit_label_sets(rows: RankedRows) -> Calibration:
     return Calibration(slope, intercept, threshold, rows.n_least)
 
 
-def schedule(n_rows: int, n_passes: int) -> tuple[int, int]:
-    """Return how many rows to hold out, and how many of the last passes learn all rows.
+def schedule(n_rows: int, n_passes: int) -> tuple[int, int, int]:
+    """Return how many rows to hold out, and the numbers of passes before and after calibration.
 
-    With 0 passes, a last one learns only the rows that were held out.
+    If the last number is 0, one more pass learns only the rows that were held out. No row is held
+    out if there are too few.
     """
-    n_held_out = min(int(HELD_OUT_SHARE * n_rows), FEW_ROWS)
+    if n_rows < ROWS_PER_HELD_OUT * LEAST_ROWS:
+        return 0, n_passes, 0
+    if n_rows < MANY_ROWS:
+        n_held_out = max(LEAST_ROWS, int(FEW_HELD_OUT * n_rows))
+        n_each = max(1, round(FEW_PASSES * n_passes))
+        return n_held_out, n_each, n_each if n_passes > 1 else 0
+    n_held_out = min(int(HELD_OUT_SHARE * n_rows), MANY_HELD_OUT)
     n_last = min(LAST_PASSES, int(LAST_SHARE * n_passes))
-    return n_held_out, 0 if n_held_out <= SMALL_SHARE * n_rows else n_last
+    if n_held_out <= SMALL_SHARE * n_rows:
+        n_last = 0
+    return n_held_out, n_passes - n_last, n_last
 
 
 @dataclass(frozen=True)

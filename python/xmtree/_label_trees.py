@@ -29,7 +29,7 @@ class _LabelTree(TreeMixin, OnlineLearner):
         so similar labels should be close to each other. "given": sorted, as in ``classes_``;
         good for hierarchical codes, years and the like. "random": a permutation determined by
         ``random_state``, the papers' baseline. "frequency": the most frequent first, by importance
-        weight in the rows of ``fit`` or of the first ``partial_fit``; ties keep the order of
+        weight in the rows of the first pass or ``partial_fit``; ties keep the order of
         ``classes_``. The tree is balanced for any order, so rare labels are not deeper. By default
         "given" for the filter tree and "random" for the random tree.
     n_passes : int, default=5

@@ -79,14 +79,16 @@ default="squared_hinge"
         Hold out a tenth of the examples in ``fit``, stop when their error has not
         fallen for two passes and restore the best pass.
     calibrate : bool, default=True
-        Calibrate probabilities on rows that were not learned. From 8,000 rows on, ``fit`` leaves a
-        twentieth of the rows out (at most 1,000), calibrates on them and then learns all rows in
-        its last two passes. From 40,000 rows on, with at most two passes and with
-        ``early_stopping``, it learns the rows left out in one more pass. With fewer rows or
+        Calibrate probabilities on rows that were not learned. ``fit`` leaves a fifth of the rows
+        out of 60 % of ``n_passes``, calibrates on them and then learns all rows in as many passes.
+        From 8,000 rows on, it leaves out a twentieth (at most 1,000), and only the last two of
+        ``n_passes`` learn all rows. From 40,000 rows on, with one pass (two from 8,000 rows on),
+        and with ``early_stopping`` from 8,000 rows on, one more pass learns the rows left out. With
         ``prune``, a second model is calibrated on up to 2,000 rows (a third, if there are fewer
         than 6,000). It learns the others in at least half of the passes, up to 20,000 examples,
-        and does not change the model itself. ``partial_fit`` calibrates on batches of 32 rows or
-        more before it learns them, each time the model has learned a fifth more.
+        and does not change the model itself. Fewer than 96 rows do not calibrate. ``partial_fit``
+        calibrates on batches of 32 rows or more before it learns them, each time the model has
+        learned a fifth more.
     random_state : int, RandomState or None, default=None
         Seed of the order of the examples and of the sampled negatives, read when training
         begins. The same int gives the same model.

@@ -205,11 +205,10 @@ class OnlineLearner(Learner):
     def _fit(self, X: Any, target: Target, sample_weight: Any, change: Change[Any]) -> None:
         model = self._new_model(target)
         learn: Callable[..., object] = model.fit
-        weights = row_weights(sample_weight, X)
-        is_large = np.count_nonzero(weights) >= _calibration.MANY_ROWS
-        if self.calibrate and is_large and self._makes_further_passes():
+        if self.calibrate and self._makes_further_passes():
             learn = partial(self._fit_and_calibrate, model, target)
         elif self.calibrate:
+            weights = row_weights(sample_weight, X)
             self._calibrate_left_out(model.params, X, target, weights, change)
         self._learn(learn, model, X, target, sample_weight, change)
 
@@ -223,22 +222,28 @@ class OnlineLearner(Learner):
         n_threads: int,
         report: Any,
     ) -> None:
-        """Train on all rows but a few, calibrate on these, then learn all rows in the last passes.
+        """Train on most rows, calibrate on the others, then learn all rows in the last passes.
 
-        This calibrates the model itself, so no second model is trained. If the few are a small
-        share, passes are few or early stopping decides on their number, a last pass learns only
-        the few.
+        This calibrates the model itself, so no second model is trained. If the others are a small
+        share, if there is one pass, or if there are many rows and early stopping decides on the
+        number of passes, a last pass learns only the others.
         """
         weights = np.ones(X.shape[0]) if weights is None else weights
-        order = np.random.default_rng(model.params["seed"]).permutation(np.flatnonzero(weights))
-        n_passes = model.params["n_passes"]
-        n_held_out, n_last = _calibration.schedule(len(order), n_passes)
-        rows = order[:n_held_out]
+        present = np.flatnonzero(weights)
+        n_held_out, n_first, n_last = _calibration.schedule(len(present), model.params["n_passes"])
+        if n_held_out == 0 or len(target.classes) < 2:
+            model.fit(X, codes, weights, n_threads, report)
+            return
+        rows = np.random.default_rng(model.params["seed"]).permutation(present)[:n_held_out]
         learned = weights.copy()
         learned[rows] = 0
         if self.early_stopping:
-            n_last = 0
-        model.fit(X, codes, learned, n_threads, report, n_passes=n_passes - n_last)
+            n_first = model.params["n_passes"]
+        model.fit(X, codes, learned, n_threads, report, n_passes=n_first)
+        if self.early_stopping:
+            n_made = model.n_examples_seen / (len(present) - n_held_out)
+            is_few = len(present) < _calibration.MANY_ROWS
+            n_last = round(_calibration.STOPPED_PASSES * n_made) if is_few else 0
         self._model = model
         self._calibrate_on(X, target, weights, learned, rows)
         rest = weights if n_last else weights - learned

@@ -105,11 +105,10 @@ def relay_tasks(tasks: Tasks, local: Any, data: Source, classes: Any, workers: W
     everyone = travelers(local._short_name, params, plan)
     _check_memory(plan, params, everyone, workers)
     n_passes, n_rows = params["n_passes"], plan.n_rows
-    n_held_out, n_last = _calibration.schedule(n_rows, n_passes)
-    calibrates = local.calibrate and n_held_out >= _calibration.LEAST_ROWS
-    calibrates = calibrates and len(plan.labels.classes) > 1
+    n_held_out, n_first, n_last = _calibration.schedule(n_rows, n_passes)
+    calibrates = local.calibrate and n_held_out > 0 and len(plan.labels.classes) > 1
     if not calibrates:
-        n_held_out, n_last = 0, n_passes
+        n_held_out, n_first, n_last = 0, 0, n_passes
     weights = class_weights(tasks, plan_future, local, data.parts)
     parts = [
         tasks.submit("rows", part, plan_future, number, n_held_out, weights, *one)
@@ -147,12 +146,12 @@ def relay_tasks(tasks: Tasks, local: Any, data: Source, classes: Any, workers: W
     models = starts if everyone[0].block else starts * len(everyone)
     calibration: Any = None
     if calibrates:
-        models = travel(models, "others", range(n_passes - n_last), n_rows - n_held_out)
+        models = travel(models, "others", range(n_first), n_rows - n_held_out)
         held_out = [tasks.submit("held-out", _held_out, one) for one in parts]
         first = _joined(tasks, everyone, models, params, plan)
         calibration = tasks.submit("calibrate", _calibrated, plan_future, first, held_out)
     rows, n = ("all", n_rows) if n_last else ("held out", n_held_out)
-    models = travel(models, rows, range(n_passes - n_last, max(n_passes, 1 + n_passes - n_last)), n)
+    models = travel(models, rows, range(n_first, n_first + max(1, n_last)), n)
     model = _joined(tasks, everyone, models, params, plan)
     return tasks.submit("model", _fitted, plan_future, calibration, model)
 

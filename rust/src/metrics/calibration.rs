@@ -14,8 +14,43 @@ pub struct Outcome<R> {
     pub weight: f64,
 }
 
-/// Usual weight of half the squared distance from the start of the search.
-pub(super) const RIDGE: f64 = 1e-4;
+/// A penalty that pulls a parameter towards its usual value: half the squared distance times a
+/// weight, and beyond a width hardly more, as of Cauchy's distribution.
+#[derive(Debug, Clone, Copy)]
+pub struct Prior {
+    /// The usual value.
+    pub center: f64,
+    /// Weight of half the squared distance, beside a mean loss.
+    pub weight: f64,
+    /// Distance at which the penalty's slope is greatest.
+    pub width: f64,
+}
+
+impl Prior {
+    /// A slight normal prior at 0, where the search starts.
+    const SLIGHT: Self = Self {
+        center: 0.0,
+        weight: 1e-4,
+        width: f64::INFINITY,
+    };
+
+    /// Returns the penalty, the negative of its slope, and the curvature of a parabola that touches
+    /// it from above and has its minimum at the center.
+    fn at(self, value: f64) -> (f64, f64, f64) {
+        let away = value - self.center;
+        let square = (away / self.width).powi(2);
+        let curvature = self.weight / (1.0 + square);
+        // ln(1 + square) / square is 1 at 0.
+        let damped = if square > 0.0 {
+            square.ln_1p() / square
+        } else {
+            1.0
+        };
+        let penalty = 0.5 * self.weight * away * away * damped;
+        (penalty, -curvature * away, curvature)
+    }
+}
+
 /// Greatest distances from the start, of the logarithm of a slope and of any other parameter.
 const MAX_DISTANCES: (f64, f64) = (8.0, 300.0);
 const MAX_STEPS: usize = 100;
@@ -54,8 +89,8 @@ impl Line {
         let deviation = (squares.sum::<f64>() / total).sqrt();
         let deviation = if deviation > 0.0 { deviation } else { 1.0 };
         // The search is over the slope and intercept of `(x - mean) / deviation`.
-        let ([log_slope, shift], _) =
-            fit_logistic([0.0; 2], [RIDGE; 2], 0.0, points, |point, row| {
+        let [log_slope, shift] =
+            fit_logistic([0.0; 2], [Prior::SLIGHT; 2], 0.0, points, |point, row| {
                 let slanted = point[0].exp() * (row - mean) / deviation;
                 (slanted + point[1], [slanted, 1.0])
             });
@@ -78,21 +113,20 @@ impl Line {
     }
 }
 
-/// Returns the parameters at which the logistic function of `logit` fits the outcomes best, and
-/// their loss, by Fisher scoring with Levenberg's and Marquardt's damping. `logit` takes the
-/// parameters and a row, and returns the logit and its derivatives by the parameters. The first
-/// parameter is the logarithm of a slope. `ridge` has the weight of half of each parameter's squared
-/// distance from `start`; the loss is a mean over rows. See [`minimize`] for `least_gain`.
+/// Returns the parameters at which the logistic function of `logit` fits the outcomes best, by
+/// Fisher scoring with Levenberg's and Marquardt's damping. `logit` takes the parameters and a row,
+/// and returns the logit and its derivatives by the parameters. The first parameter is the logarithm
+/// of a slope. The loss is a mean over rows. See [`minimize`] for `least_gain`.
 ///
 /// As in Platt scaling the targets are those with one more right row and one more wrong row, so that
 /// a few rows that are all right do not give extreme probabilities.
 pub fn fit_logistic<R, const N: usize>(
     start: [f64; N],
-    ridge: [f64; N],
+    priors: [Prior; N],
     least_gain: f64,
     rows: &[Outcome<R>],
     logit: impl Fn([f64; N], &R) -> (f64, [f64; N]),
-) -> ([f64; N], f64) {
+) -> [f64; N] {
     let n = rows.len() as f64;
     let total: f64 = rows.iter().map(|row| row.weight).sum();
     let right = rows.iter().filter(|row| row.is_right);
@@ -103,10 +137,9 @@ pub fn fit_logistic<R, const N: usize>(
     let measure = |point: [f64; N]| {
         let (mut loss, mut down, mut curvature) = (0.0, [0.0; N], [[0.0; N]; N]);
         for i in 0..N {
-            let away = point[i] - start[i];
-            loss += 0.5 * ridge[i] * away * away;
-            down[i] = -ridge[i] * away;
-            curvature[i][i] = ridge[i];
+            let penalty;
+            (penalty, down[i], curvature[i][i]) = priors[i].at(point[i]);
+            loss += penalty;
         }
         for row in rows {
             let (logit, by) = logit(point, &row.row);
@@ -132,15 +165,15 @@ pub fn fit_logistic<R, const N: usize>(
     minimize(start, least_gain, measure)
 }
 
-/// Searches the point of the least loss, and returns it with its loss, by Newton's method with
-/// Levenberg's and Marquardt's damping. `measure` returns the loss at a point, the negative of its gradient, and its curvature, of which
+/// Searches the point of the least loss by Newton's method with Levenberg's and Marquardt's damping.
+/// `measure` returns the loss at a point, the negative of its gradient, and its curvature, of which
 /// only the part on and below the diagonal is read. The first parameter is the logarithm of a slope.
 /// A step that lowers the loss by less than `least_gain` is the last one.
 pub(super) fn minimize<const N: usize>(
     start: [f64; N],
     least_gain: f64,
     measure: impl Fn([f64; N]) -> (f64, [f64; N], [[f64; N]; N]),
-) -> ([f64; N], f64) {
+) -> [f64; N] {
     let (mut point, mut damping) = (start, 1e-3);
     let mut here = measure(point);
     for _ in 0..MAX_STEPS {
@@ -170,7 +203,7 @@ pub(super) fn minimize<const N: usize>(
             break;
         }
     }
-    (point, here.0)
+    point
 }
 
 /// Solves a system of equations with a positive definite matrix, given by its part below and on the
@@ -240,19 +273,25 @@ pub fn softmax_slope<R: AsRef<[f32]>>(rows: &[Outcome<R>]) -> Option<f64> {
         weight: outcome.weight,
     });
     let ranked: Vec<_> = ranked.collect();
-    let ([log_slope], _) = fit_logistic([0.0], [RIDGE], 0.0, &ranked, |[log_slope], scores| {
-        let slope = log_slope.exp();
-        // Differences to the best score, shifted by their largest: all exponentials of the
-        // differences themselves may be 0.
-        let peak = slope * (scores.next - scores.highest);
-        let add = |(sum, moment), score| {
-            let below = slope * (f64::from(score) - scores.highest);
-            let power = (below - peak).exp();
-            (sum + power, moment + power * below)
-        };
-        let (sum, moment) = scores.others().fold((0.0, 0.0), add);
-        (-peak - sum.ln(), [-moment / sum])
-    });
+    let [log_slope] = fit_logistic(
+        [0.0],
+        [Prior::SLIGHT],
+        0.0,
+        &ranked,
+        |[log_slope], scores| {
+            let slope = log_slope.exp();
+            // Differences to the best score, shifted by their largest: all exponentials of the
+            // differences themselves may be 0.
+            let peak = slope * (scores.next - scores.highest);
+            let add = |(sum, moment), score| {
+                let below = slope * (f64::from(score) - scores.highest);
+                let power = (below - peak).exp();
+                (sum + power, moment + power * below)
+            };
+            let (sum, moment) = scores.others().fold((0.0, 0.0), add);
+            (-peak - sum.ln(), [-moment / sum])
+        },
+    );
     Some(log_slope.exp())
 }
 

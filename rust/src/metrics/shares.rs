@@ -12,7 +12,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::calibration::{fit_logistic, minimize, Line, Outcome, RIDGE};
+use super::calibration::{fit_logistic, minimize, Line, Outcome, Prior};
 
 /// The map from logits to probabilities.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -103,19 +103,18 @@ pub const N_SHARING: usize = 20;
 const N_SPREAD: usize = 5;
 /// Bound of the logits that the line is fitted to.
 const MAX_LOGIT: f64 = 20.7;
-/// Weights of half the squares of the logarithm of the line's slope and of its intercept, and of a
-/// bend, beside the summed loss of the rows. Few rows hardly change the share and leave the line
-/// straight.
-const LINE_RIDGE: f64 = 8.0;
-const BEND_RIDGE: f64 = 6.0;
-/// Gains that end a search, of a mean loss and of a sum over rows: they change no probability.
-const LEAST_GAIN: f64 = 1e-7;
-const LEAST_SUM: f64 = 1e-4;
-/// The line is free if this lowers the summed loss, with the ridge, by more.
-const FAR: f64 = 3.0;
-/// The same of the second softmax: of the logarithm of its slope relative to the first one's, and of
+/// Widths of Cauchy priors: of the logarithm of the slope, and of that of the line's slope and of
+/// its intercept. Few rows hardly change the learner's own shares; many rows may disagree.
+const SLOPE_WIDTH: f64 = 0.5;
+const LINE_WIDTH: f64 = 0.35;
+/// Weights of half the squares, of normal priors beside the summed loss of the rows: of the rest, of
+/// a bend, and in the second softmax of the logarithm of its slope relative to the first one's and of
 /// its rest.
-const LATER_RIDGE: [f64; 2] = [1.0, 0.1];
+const REST_WEIGHT: f64 = 0.1;
+const BEND_WEIGHT: f64 = 6.0;
+const LATER_WEIGHTS: [f64; 2] = [1.0, 0.1];
+/// Gain of the summed loss that ends a search: it hardly changes a probability.
+const LEAST_GAIN: f64 = 1e-3;
 /// Share of the slope that a bend may take away, so that probabilities grow with the logit.
 const MOST_FLATTENED: f64 = 0.9;
 /// Largest part of the remaining probability that the other best labels share.
@@ -214,10 +213,17 @@ impl Shares {
         let best = median(rows.iter().map(|row| row.row[0]).collect()).unwrap_or(0.0);
         let n = n_classes as f64;
         let start = [-spread.ln(), best / spread - 5.0];
-        let (found, _) = fit_logistic(start, [RIDGE; 2], LEAST_GAIN, &rows, |at, row| {
-            top_logit(at, row, n)
-        });
-        let [log_slope, rest] = found;
+        let priors = [
+            cauchy(SLOPE_WIDTH, rows.len()),
+            normal(start[1], REST_WEIGHT, rows.len()),
+        ];
+        let [log_slope, rest] = fit_logistic(
+            start,
+            priors,
+            LEAST_GAIN / rows.len() as f64,
+            &rows,
+            |at, row| top_logit(at, row, n),
+        );
         let tops = rows.iter().map(|row| Outcome {
             row: bounded(top_logit([log_slope, rest], &row.row, n).0),
             is_right: row.is_right,
@@ -404,27 +410,44 @@ struct Parts {
     unit: f64,
 }
 
+/// Returns a prior at 0 that many of the `n_rows` rows can overrule.
+fn cauchy(width: f64, n_rows: usize) -> Prior {
+    Prior {
+        center: 0.0,
+        weight: 2.0 / (width * width * n_rows as f64),
+        width,
+    }
+}
+
+/// Returns a normal prior whose weight is beside the summed loss of `n_rows` rows.
+fn normal(center: f64, weight: f64, n_rows: usize) -> Prior {
+    Prior {
+        center,
+        weight: weight / n_rows as f64,
+        width: f64::INFINITY,
+    }
+}
+
 /// Fits the map from logits of the best label's share to its probability.
 fn fit_top(tops: &[Outcome<f64>]) -> (Line, Bends) {
-    let n = tops.len() as f64;
-    let fit = |line_ridge: f64| {
-        let ridge = [line_ridge, line_ridge, BEND_RIDGE / n, BEND_RIDGE / n];
-        fit_logistic([0.0; 4], ridge, LEAST_GAIN, tops, |point, &logit| {
+    let n_rows = tops.len();
+    let near = cauchy(LINE_WIDTH, n_rows);
+    let bend = normal(0.0, BEND_WEIGHT, n_rows);
+    let priors = [near, near, bend, bend];
+    let least = LEAST_GAIN / n_rows as f64;
+    let [log_slope, intercept, above, below] =
+        fit_logistic([0.0; 4], priors, least, tops, |point, &logit| {
             let slanted = point[0].exp() * logit;
             let [above, below] = beyond(logit);
             let bent = slanted + point[1] + point[2] * above + point[3] * below;
             (bent, [slanted, 1.0, above, below])
-        })
-    };
-    let (near, free) = (fit(LINE_RIDGE / n), fit(RIDGE));
-    let is_far = n * (near.1 - free.1) > FAR;
-    let found = if is_far { free.0 } else { near.0 };
-    let (slope, intercept) = (found[0].exp(), found[1]);
+        });
+    let slope = log_slope.exp();
     let most = MOST_FLATTENED * slope;
     let line = Line { slope, intercept };
     let bends = Bends {
-        above: found[2].max(-most),
-        below: found[3].min(most),
+        above: above.max(-most),
+        below: below.min(most),
     };
     (line, bends)
 }
@@ -433,9 +456,9 @@ fn fit_top(tops: &[Outcome<f64>]) -> (Line, Bends) {
 /// labels, the place of the right one among them, if it is listed, and its weight. `unit` is the
 /// weight of a usual row.
 fn fit_later(start: Softmax, wrong: &[(Vec<f64>, Option<usize>, f64)], unit: f64) -> Softmax {
-    let ([log_slope, rest], _) = minimize([0.0, start.rest], LEAST_SUM, |[log_slope, rest]| {
+    let [log_slope, rest] = minimize([0.0, start.rest], LEAST_GAIN, |[log_slope, rest]| {
         let slope = start.slope * log_slope.exp();
-        let (away, [ridge, rest_ridge]) = (rest - start.rest, LATER_RIDGE);
+        let (away, [ridge, rest_ridge]) = (rest - start.rest, LATER_WEIGHTS);
         let mut loss = 0.5 * (ridge * log_slope * log_slope + rest_ridge * away * away);
         let mut down = [-ridge * log_slope, -rest_ridge * away];
         let mut curvature = [[ridge, 0.0], [0.0, rest_ridge]];
