@@ -152,7 +152,7 @@ def test_bad_x_is_refused_and_changes_nothing(name, X, message):
         (np.ones(3), "sample_weight"),
         (np.full(240, -1.0), "sample_weight|[Nn]egative"),
         (np.full(240, np.nan), "sample_weight|NaN"),
-        (np.full(240, 1e300), "row 0: sample_weight"),
+        (np.full(240, 1e300), r"row \d: sample_weight"),
         (np.zeros(240), "weight"),
         (
             np.ma.array(np.ones(240), mask=np.arange(240) == 3),
