@@ -15,8 +15,8 @@ use crate::persist;
 const MAX_EXAMPLES: usize = 8192;
 
 /// A chunk with that many values takes no more examples after the first [`MIN_EXAMPLES`], so that
-/// short rows are read from the cache.
-const MANY_VALUES: usize = 32_768;
+/// short rows are read from the cache. Less for tests, whose few rows should fill chunks.
+const MANY_VALUES: usize = if cfg!(test) { 1024 } else { 32_768 };
 const MIN_EXAMPLES: usize = 512;
 
 /// Most products of a chunk's values with classes: a chunk is learned in well under a second for any
