@@ -166,6 +166,11 @@ def schedule(n_rows: int, n_passes: int) -> tuple[int, int, int]:
     return n_held_out, n_passes - n_last, n_last
 
 
+def passes_after_stopping(n_rows: int, n_made: float) -> int:
+    """Return the last number of :func:`schedule` if early stopping ended ``n_made`` passes."""
+    return round(STOPPED_PASSES * n_made) if n_rows < MANY_ROWS else 0
+
+
 @dataclass(frozen=True)
 class HeldOut:
     """Rows to calibrate on, and how often all rows and those that were learned have each thing."""

@@ -242,8 +242,7 @@ class OnlineLearner(Learner):
         model.fit(X, codes, learned, n_threads, report, n_passes=n_first)
         if self.early_stopping:
             n_made = model.n_examples_seen / (len(present) - n_held_out)
-            is_few = len(present) < _calibration.MANY_ROWS
-            n_last = round(_calibration.STOPPED_PASSES * n_made) if is_few else 0
+            n_last = _calibration.passes_after_stopping(len(present), n_made)
         self._model = model
         self._calibrate_on(X, target, weights, learned, rows)
         rest = weights if n_last else weights - learned
