@@ -44,6 +44,8 @@ def test_command_lines_of_the_docs(tmp_path, monkeypatch, capsys):
     files.write_csv(Path("trees.csv"), enough)
     sites = {"url": list("ab") * 45, "visits": [1, 2] * 45, **numbers}
     files.write_csv(Path("sites.csv"), sites)
+    shops = {"city": ["Oslo", "Rome", "Bonn"] * 30, "zip": [1, 2] * 45, "label": list("xyz") * 30}
+    files.write_csv(Path("shops.csv"), shops)
     Path("ads.vw").write_text("1 |site a b\n2 2.0 |site b c:0.5\n" * 20)
     page = (README.parent / "docs" / "command-line.md").read_text(encoding="utf-8")
     lines = re.findall(r"^    xmtree ([^|\n]*)$", page, flags=re.M)

@@ -15,6 +15,7 @@ import time
 import cli_files as files
 import estimators
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 import xmtree
@@ -25,6 +26,7 @@ pytest.importorskip("uvicorn")
 
 import httpx
 from xmtree.cli.serving.app import Limits, Service
+from xmtree.cli.serving.pages import openapi
 from xmtree.cli.serving.served import Served
 from xmtree.cli.trained import Model
 
@@ -283,6 +285,41 @@ def test_names_of_columns(tmp_path):
         asked(found, rows=[{"a": 1}, {"c": 1}])
     lenient = Served(Model.load(str(tmp_path / "m"), True), 1000)
     assert asked(lenient, rows=[{"a": 1, "c": 5}]) == asked(found, rows=[{"a": 1}])
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_categories(named, tmp_path):
+    names = ["size", "color"] if named else [0, 1]
+    colors = ["red", "green", "blue", None] * 30
+    frame = pd.DataFrame({"size": np.arange(120) % 7 - 3.0, "color": colors}).set_axis(
+        names, axis=1
+    )
+    y = frame[names[1]].isin(["red", "blue"]) + 2 * (frame[names[0]] > 0)
+    model = xmtree.GambleClassifier(n_estimators=5, random_state=0).fit(frame, y)
+    found = served(model, tmp_path)
+    assert found.card()["categories"] == [str(names[1])]
+    new = pd.DataFrame({names[0]: [1.0, 0, -2, 3], names[1]: ["blue", "pink", None, "green"]})
+    rows = new.astype(object).where(new.notna(), None).to_numpy().tolist()
+    expected = model.predict_topk(new, 4)
+    same(asked(found, rows=rows, k=4), *expected)
+    # Objects may lack what is 0 or missing.
+    size, color = map(str, names)
+    objects = [{size: 1, color: "blue"}, {color: "pink"}, {size: -2}, {color: "green", size: 3.0}]
+    same(asked(found, rows=objects, k=4), *expected)
+    found_again = asked(found, rows=[{size: 1, color: ""}, {size: 1, color: None}], k=4)
+    new = pd.DataFrame({names[0]: [1.0, 1.0], names[1]: [None, None]})
+    same(found_again, *model.predict_topk(new, 4))
+    for rows, message in [
+        ([[1, "red"], [1, 5]], f"rows.1.: column '{color}' holds 5, which is not text"),
+        ([{color: ["red"]}], f"rows.0.: column '{color}' holds .'red'., which is not text"),
+        ([["red", "red"]], r"rows\[0\]\[0\] must be a number, got 'red'"),
+        ([{size: "red"}], f"rows.0.: value {names.index(names[0])} must be a number, got 'red'"),
+        ([["red"]], r"rows\[0\] has 1 numbers, expected 2"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            asked(found, rows=rows)
+    types = openapi(found.card())["paths"]["/predict"]["post"]["requestBody"]["content"]
+    assert "string" in str(types)
 
 
 def test_hashed_features(tmp_path):

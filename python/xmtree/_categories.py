@@ -1,5 +1,6 @@
 """Categorical columns: selection, numbers for category names, and checks of precision."""
 
+from collections.abc import Iterable
 from datetime import date, timedelta
 from numbers import Real
 from typing import Any
@@ -85,7 +86,7 @@ def numbered(X: Any, columns: list[int], names: Names, *, learn: bool) -> Any:
 
 
 def _new_names(present: list[Any], known: list[str | float], column: str) -> list[str | float]:
-    """Return the unknown categories of ``present``, numbers before strings, sorted.
+    """Return the unknown categories of ``present``, sorted.
 
     So category numbers do not depend on the order of rows.
     """
@@ -96,7 +97,12 @@ def _new_names(present: list[Any], known: list[str | float], column: str) -> lis
                 f"{type(value).__name__}; categories must be strings or numbers, so convert the "
                 "column with astype(str), or dates to a number of days"
             )
-    return sorted(set(present).difference(known), key=lambda value: (isinstance(value, str), value))
+    return in_order(set(present).difference(known))
+
+
+def in_order(names: Iterable[Any]) -> list[Any]:
+    """Return category names in the order of their numbers, numbers before strings."""
+    return sorted(names, key=lambda value: (isinstance(value, str), value))
 
 
 def _replaced(X: Any, columns: dict[int, NDArray[np.float64]]) -> Any:

@@ -161,6 +161,10 @@ def run(options: argparse.Namespace) -> int:
         found = measure(trained, valid)
         more = [f" P@{k} {found.ranking[f'P@{k}']:.4f}" for k in found.cuts if k > 1]
         parts.append(f"error {found.error:.4f}{''.join(more)} on {options.valid}")
+    if reader.categories is not None and reader.categories.numbers:
+        counts = reader.categories.numbers.items()
+        shown = ", ".join(f"{name!r} ({len(known)})" for name, known in counts)
+        print(f"{reader.shown_name}: columns of categories: {shown}", file=sys.stderr)
     if reader.unused:
         shown = ", ".join(map(repr, reader.unused))
         print(f"{reader.shown_name}: unused columns: {shown}", file=sys.stderr)
@@ -233,6 +237,9 @@ def _new_estimator(reader: Reader, options: argparse.Namespace) -> Any:
     }
     if reader.kind == "texts":
         return models.for_texts(name, options.set, options.passes, **fixed)
+    reader.takes_categories = "; --learner gamble and samme also take text, as categories"
+    if hasattr(models.names().get(name), "categorical_features"):
+        reader.takes_categories = "; or name it in categorical_features"
     if name == "auto":
         # Reading a batch first reports columns that do not hold numbers.
         next(reader.batches(), None)

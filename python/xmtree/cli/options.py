@@ -11,8 +11,8 @@ _BATCH = 4096
 #: Options that say how tables are read, with their help after the word "tables".
 _OF_TABLES = {
     "text-column": " (csv, tsv, jsonl, parquet): the column of texts (default: text). Without "
-    "one, all columns except the labels are features and must hold numbers. The model "
-    "remembers this option and those for tables below",
+    "one, all columns except the labels are features, numbers or for gamble and samme categories. "
+    "The model remembers this option and those for tables below",
     "label-column": ": the column of labels (default: label or labels)",
     "label-separator": ": the separator between the labels of a row. By default the column label "
     "holds one label, and the column labels holds labels separated by commas",

@@ -1,7 +1,7 @@
 """Trained models, and the conversion of rows of any format into a model's input."""
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
@@ -14,6 +14,7 @@ from xmtree import TextClassifier
 from xmtree._base import Learner
 from xmtree.cli.errors import WrongUsage
 from xmtree.cli.formats import open_reader
+from xmtree.cli.formats.categories import Categories
 from xmtree.cli.formats.matrices import MAX_FEATURES
 from xmtree.cli.formats.reader import Batch, Reader
 
@@ -29,6 +30,8 @@ class Model:
     numbers: dict[str, int] | None
     #: True if unknown features are left out instead of raising an error.
     ignores_unknown: bool
+    #: Category names by column name, or by column number if features have no names.
+    categories: dict[str, list[Any]] = field(default_factory=dict)
 
     @staticmethod
     def of(name: str, estimator: Any, ignores_unknown: bool = False) -> "Model":
@@ -39,7 +42,13 @@ class Model:
         if hasattr(learner, "feature_names_in_"):
             numbers = {name: at for at, name in enumerate(learner.feature_names_in_.tolist())}
             del learner.feature_names_in_
-        return Model(name, estimator, numbers, ignores_unknown)
+        categories = {}
+        if getattr(learner, "_category_names", {}):
+            # Names become numbers here, as the learner takes them only from data frames.
+            columns = list(numbers or map(str, range(learner.n_features_in_)))
+            categories = {columns[at]: names for at, names in learner._category_names.items()}
+            learner._category_names = {}
+        return Model(name, estimator, numbers, ignores_unknown, categories)
 
     @staticmethod
     def load(path: str, ignores_unknown: bool = False) -> "Model":
@@ -75,6 +84,16 @@ class Model:
                 f"the {type(self.estimator).__name__} in {self.name} was trained on {self.takes}, "
                 f"but {reader.shown_name} holds {reader.kind}{reader.kind_hint()}"
             )
+        if self.categories:
+            if reader.features is None:
+                raise WrongUsage(
+                    f"{self.name} was trained on categories, which {reader.shown_name}, read as "
+                    f"{reader.name}, cannot hold; use csv, tsv, jsonl or parquet"
+                )
+            names = self.categories
+            if reader.untyped_labels:  # all values are text
+                names = {column: [*map(str, known)] for column, known in names.items()}
+            reader.categories = Categories(names)
         ignores = self.ignores_unknown if ignores_unknown is None else ignores_unknown
         reader.prepare_for(self.learner._index_base, self.numbers, ignores)
 

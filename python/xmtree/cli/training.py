@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xmtree import TextClassifier
+from xmtree import TextClassifier, _categories
 from xmtree._online import OnlineLearner
 from xmtree._progress import progress
 from xmtree.cli import labels
+from xmtree.cli.formats.categories import Categories
 from xmtree.cli.formats.reader import Batch, Reader, Sets
 from xmtree.cli.labels import Vocabulary
 from xmtree.cli.trained import Model, hashed_columns, learner_of, numbered_columns
@@ -28,8 +29,18 @@ def fit_whole(
             return hashed_columns(batch)
         return numbered_columns(batch, numbers, grow=True)
 
+    given = getattr(estimator, "categorical_features", None)
+    if given is not None and reader.kind == "numbers" and reader.features is not None:
+        names = list(reader.features)
+        is_list = not isinstance(given, str)
+        columns = _categories.columns_of(given, len(names), names) if is_list else range(len(names))
+        reader.categories = Categories({}, [names[at] for at in columns], is_list)
     batch = reader.load(sets, as_matrix)
     y = labels.target(reader, batch, sets)
+    categories = {}
+    if reader.categories is not None:
+        categories = reader.categories.sort(batch.rows, batch.columns or [])
+        estimator.categorical_features = list(columns) if is_list else list(categories)
     if tune is not None:
         tune(estimator, batch.rows, y, _weights(batch))
     try:
@@ -37,6 +48,10 @@ def fit_whole(
     finally:
         # Ctrl-C may leave a fitted model, which needs its names too.
         _set_names(estimator, list(numbers) if numbers else batch.columns)
+        if reader.categories is not None:
+            estimator.categorical_features = given
+            if estimator.__sklearn_is_fitted__():
+                estimator._category_names = categories
 
 
 def hashes(estimator: Any) -> bool:

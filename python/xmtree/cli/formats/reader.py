@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from xmtree import _core
 from xmtree._persistence import TABLE_OPTIONS
+from xmtree.cli.formats.categories import Categories
 
 #: Form of labels: label sets (True), one per row (False), or decided by the file ("auto").
 Sets = bool | Literal["auto"]
@@ -106,6 +107,12 @@ class Reader(ABC):
     has_one_label_each: bool = True
     #: Columns of a table that are ignored because texts are the features.
     unused: Sequence[str] = ()
+    #: Features in order, if the format has named columns.
+    features: Sequence[str] | None = None
+    #: Category names by column; None if columns must hold numbers.
+    categories: Categories | None = None
+    #: Hint at learners of categories in errors about columns that do not hold numbers.
+    takes_categories: str = ""
 
     def __init__(self, path: str, options: argparse.Namespace) -> None:
         self._options = options

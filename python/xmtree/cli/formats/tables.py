@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from xmtree._labels.forms import shown
 from xmtree._validation import MAX_REAL
 from xmtree.cli.errors import WrongUsage
+from xmtree.cli.formats.categories import LateCategories
 from xmtree.cli.formats.reader import Batch, Labels, Reader, Sets, is_plain_number
 
 #: Column names that are recognized without an option.
@@ -91,6 +92,10 @@ class TableReader(Reader):
         return self._known_roles().unused
 
     @property
+    def features(self) -> list[str]:  # type: ignore[override]
+        return self._selected or self._known_roles().features
+
+    @property
     def kind(self) -> str:  # type: ignore[override]
         return "numbers" if self._known_roles().text is None else "texts"
 
@@ -110,8 +115,17 @@ class TableReader(Reader):
                 found = _shown(roles.features)
                 raise ValueError(f"{self.shown_name} has no feature {name!r}; it has {found}")
 
+    def load(self, sets: Sets, as_matrix: Callable[[Batch], Any]) -> Batch:
+        while True:
+            try:
+                return super().load(sets, as_matrix)
+            except LateCategories as found:
+                # Rows that were read as numbers are read again as names.
+                assert self.categories is not None  # only such a reader raises it
+                self.categories.numbers[str(found)] = {}
+
     def batches(self, sets: Sets = True) -> Iterator[Batch]:
-        roles = self._known_roles()
+        roles, is_first = self._known_roles(), True
         chunks, self._pending = self._pending or self.chunks(), None
         for chunk in chunks:
             if not chunk.places:
@@ -129,11 +143,11 @@ class TableReader(Reader):
             if self.as_dicts:
                 yield Batch(self._dicts(chunk), labels, lines=lines)
                 continue
-            names = self._selected or roles.features
-            names = [name for name in names if self._only is None or name in self._only]
-            numbers = [self._numbers(chunk, name) for name in names]
+            names = [n for n in self.features if self._only is None or n in self._only]
+            numbers = [self._column_of(chunk, name, is_first) for name in names]
             matrix = np.column_stack(numbers) if numbers else np.empty((len(chunk.places), 0))
-            matrix = np.ascontiguousarray(matrix, np.float32)
+            exact, is_first = self.categories is not None and self.categories.is_exact, False
+            matrix = np.ascontiguousarray(matrix, np.float64 if exact else np.float32)
             yield Batch(matrix, labels, weights, ids, names, lines)
 
     def no_labels(self) -> ValueError:
@@ -298,6 +312,30 @@ class TableReader(Reader):
             weights.append(float(value))
         return np.array(weights)
 
+    def _column_of(self, chunk: Chunk, name: str, is_first: bool) -> NDArray[np.float64]:
+        """Return a column of numbers, or of category numbers if it holds names."""
+        categories = self.categories
+        if categories is None or name not in categories.numbers:
+            try:
+                return self._numbers(chunk, name)
+            except ValueError:
+                if categories is None or not categories.learns(name):
+                    raise
+                if self.is_stdin and not is_first:
+                    raise ValueError(
+                        f"{self.shown_name}: column {name!r} holds text after a batch of numbers; "
+                        "use a file, which can be read again, or a larger --batch-size"
+                    ) from None
+                if not is_first:
+                    raise LateCategories(name) from None
+        values = chunk.values(name)
+        wrong = categories.wrong(name, values)
+        if wrong is not None:
+            at, why = wrong
+            place = self._row(chunk.places[at])
+            raise ValueError(f"{place}: column {name!r} holds {values[at]!r:.60}, {why}")
+        return categories.encoded(name, values)
+
     def _numbers(self, chunk: Chunk, name: str) -> NDArray[np.float64]:
         """Return a column of numbers, NaN where the value is missing."""
         binary = chunk.numbers(name)
@@ -315,7 +353,7 @@ class TableReader(Reader):
             raise ValueError(
                 f"{self._row(place)}: column {name!r} holds {value!r:.60}, which is not a number; "
                 f"name a column of texts by --text-column, or leave it out: --ignore-column {name}"
-                f"{self._hint(chunk.names)}"
+                f"{self.takes_categories}{self._hint(chunk.names)}"
             ) from None
 
 

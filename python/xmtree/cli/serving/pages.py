@@ -32,8 +32,9 @@ def openapi(card: dict[str, Any]) -> dict[str, Any]:
     """Return the description of the routes in OpenAPI 3.1."""
     row: dict[str, Any] = {"type": "string"}
     if card["takes"] == "rows":
-        objects = {"type": "object", "additionalProperties": {"type": "number"}}
-        row = {"oneOf": [_list({"type": ["number", "null"]}), objects]}
+        names = ["string", "null"] if card["categories"] else []
+        objects = {"type": "object", "additionalProperties": {"type": ["number", *names]}}
+        row = {"oneOf": [_list({"type": ["number", *(names or ["null"])]}), objects]}
     rows = {card["takes"]: _list(row) | {"minItems": 1, "maxItems": card["most_rows"]}}
     more = {
         "k": {"type": "integer", "minimum": 1, "default": 5},

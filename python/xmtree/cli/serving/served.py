@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from xmtree._core import __version__
+from xmtree.cli.formats.categories import Categories
 from xmtree.cli.formats.matrices import MAX_FEATURES
 from xmtree.cli.formats.reader import Batch
 from xmtree.cli.predict import rows_of
@@ -29,7 +30,7 @@ class Served:
 
     def __init__(self, model: Model, most_rows: int) -> None:
         self._model, self._most_rows = model, most_rows
-        self._learner = model.learner
+        self._learner, self._categories = model.learner, Categories(model.categories)
         self.key = "texts" if model.takes == "texts" else "rows"
         self.loaded_at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
@@ -70,6 +71,7 @@ class Served:
             "labels": _plain(learner.classes_[:_MOST_NAMES]).tolist(),
             "n_features": learner.n_features_in_,
             "features": list(names or ())[:_MOST_NAMES],
+            "categories": list(self._model.categories)[:_MOST_NAMES],
             "most_rows": self._most_rows,
             "loaded_at": self.loaded_at,
             "xmtree": __version__,
@@ -103,6 +105,7 @@ class Served:
     def _numbers(self, rows: list[Any]) -> Any:
         if isinstance(rows[0], dict):
             _check_types(rows, (dict,), "rows[{}] must be an object like rows[0]")
+            self._encode(rows)
             return self._named(rows)
         _check_types(rows, (list,), "rows[{}] must be a list of numbers or an object")
         width = len(rows[0])
@@ -111,11 +114,30 @@ class Served:
         for at, row in enumerate(rows):
             if len(row) != width:
                 raise ValueError(f"rows[{at}] has {len(row)} numbers, expected {width}")
+        self._encode(rows)
+        for at, row in enumerate(rows):
             _check_types(row, (int, float, type(None)), f"rows[{at}][{{}}] must be a number")
         return _floats(list(chain.from_iterable(rows))).reshape(len(rows), width)
 
+    def _encode(self, rows: list[Any]) -> None:
+        """Replace category names by their numbers; those that are not given are missing."""
+        places = self._model.numbers or {}
+        for column in self._categories.numbers:
+            key: Any = column
+            if isinstance(rows[0], list):
+                key = places[column] if places else int(column)
+                values = [row[key] for row in rows]
+            else:
+                values = [row.get(key) for row in rows]
+            wrong = self._categories.wrong(column, values)
+            if wrong is not None:
+                at, why = wrong
+                raise ValueError(f"rows[{at}]: column {column!r} holds {values[at]!r:.60}, {why}")
+            for row, number in zip(rows, self._categories.encoded(column, values), strict=True):
+                row[key] = float(number)
+
     def _named(self, rows: list[dict[str, Any]]) -> Any:
-        """Return rows of values by name or column number; those that are not given are 0."""
+        """Return rows of values by name or column number; numbers that are not given are 0."""
         for at, row in enumerate(rows):
             _check_types([*row.values()], (int, float), f"rows[{at}]: value {{}} must be a number")
         if self._learner._hashes_names:
