@@ -194,11 +194,11 @@ class HeldOut:
     ) -> HeldOut:
         """Take ``rows``. All rows have ``weights``, ``learned`` are those of the training."""
         classes, columns = np.zeros((2, 0), np.int64), np.zeros((2, 0), np.bool_)
-        both = weights, learned
+        both = weights > 0, learned > 0
         if not hasattr(codes, "indptr"):
-            classes = np.stack([np.bincount(codes[w > 0], minlength=n_classes) for w in both])
+            classes = np.array([np.bincount(codes[there], minlength=n_classes) for there in both])
         if hasattr(X, "indptr"):
-            columns = np.stack([_occurring(X, w) for w in both])
+            columns = np.array([_occurring(X, there) for there in both])
         return HeldOut(X[rows], codes[rows], weights[rows], classes, columns)
 
     def usable(self) -> tuple[Any, Any, NDArray[np.float64]]:
@@ -208,8 +208,10 @@ class HeldOut:
             # The model predicts no class that it has not learned. The only rows of their classes
             # stay nevertheless: new rows have unseen classes as often (Good 1953).
             n_rows, n_learned = self.classes
-            kept = ((n_learned > 0) | (n_rows == 1))[codes]
-            X, codes, weights = X[kept], codes[kept], weights[kept]
+            is_usable = (n_learned > 0) | (n_rows == 1)
+            if not is_usable.all():
+                kept = is_usable[codes]
+                X, codes, weights = X[kept], codes[kept], weights[kept]
         occurs, is_learned = self.columns
         # If columns stand for a vocabulary, a new row contains only words of the training set. A
         # held-out row, however, may contain words that were held out with it.
@@ -220,9 +222,9 @@ class HeldOut:
         return X, codes, weights
 
 
-def _occurring(X: Any, weights: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return whether each column has a value in a row with a weight."""
-    rows = X if np.all(weights > 0) else X[weights > 0]
+def _occurring(X: Any, there: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return whether each column has a value in one of the rows that are ``there``."""
     occurring = np.zeros(X.shape[1], bool)
-    occurring[rows.indices] = True
+    # Copying rows takes ten times as long.
+    occurring[X.indices if there.all() else X.indices[there.repeat(np.diff(X.indptr))]] = True
     return occurring

@@ -56,6 +56,8 @@ const MAX_DISTANCES: (f64, f64) = (8.0, 300.0);
 const MAX_STEPS: usize = 100;
 /// A shorter step ends the search.
 const MIN_STEP: f64 = 1e-6;
+/// Damping after a step that raised the loss, at least. With less of it, the minimum is near.
+const FAR: f64 = 0.1;
 
 /// The logistic function of a line: `slope * x + intercept` is the logit of the probability.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -89,11 +91,16 @@ impl Line {
         let deviation = (squares.sum::<f64>() / total).sqrt();
         let deviation = if deviation > 0.0 { deviation } else { 1.0 };
         // The search is over the slope and intercept of `(x - mean) / deviation`.
-        let [log_slope, shift] =
-            fit_logistic([0.0; 2], [Prior::SLIGHT; 2], 0.0, points, |point, row| {
-                let slanted = point[0].exp() * (row - mean) / deviation;
-                (slanted + point[1], [slanted, 1.0])
-            });
+        let [log_slope, shift] = fit_logistic(
+            [0.0; 2],
+            [Prior::SLIGHT; 2],
+            0.0,
+            points,
+            |[slope, shift], row| {
+                let slanted = slope * (row - mean) / deviation;
+                (slanted + shift, [slanted, 1.0])
+            },
+        );
         let slope = log_slope.exp() / deviation;
         Self {
             slope,
@@ -114,9 +121,9 @@ impl Line {
 }
 
 /// Returns the parameters at which the logistic function of `logit` fits the outcomes best, by
-/// Fisher scoring with Levenberg's and Marquardt's damping. `logit` takes the parameters and a row,
-/// and returns the logit and its derivatives by the parameters. The first parameter is the logarithm
-/// of a slope. The loss is a mean over rows. See [`minimize`] for `least_gain`.
+/// Fisher scoring with Levenberg's and Marquardt's damping. The first parameter is the logarithm of a
+/// slope. `logit` takes the slope, the other parameters and a row, and returns the logit and its
+/// derivatives by the parameters. The loss is a mean over rows. See [`minimize`] for `least_gain`.
 ///
 /// As in Platt scaling the targets are those with one more right row and one more wrong row, so that
 /// a few rows that are all right do not give extreme probabilities.
@@ -141,16 +148,24 @@ pub fn fit_logistic<R, const N: usize>(
             (penalty, down[i], curvature[i][i]) = priors[i].at(point[i]);
             loss += penalty;
         }
+        let mut at = point;
+        at[0] = at[0].exp();
         for row in rows {
-            let (logit, by) = logit(point, &row.row);
+            let (logit, by) = logit(at, &row.row);
             let target = if row.is_right {
                 right_target
             } else {
                 wrong_target
             };
             let weight = row.weight / total;
-            let probability = 1.0 / (1.0 + (-logit).exp());
-            loss += weight * (logit.max(0.0) + (-logit.abs()).exp().ln_1p() - target * logit);
+            let power = (-logit.abs()).exp();
+            let likelier = 1.0 / (1.0 + power);
+            let probability = if logit < 0.0 {
+                power * likelier
+            } else {
+                likelier
+            };
+            loss += weight * (logit.max(0.0) + (1.0 + power).ln() - target * logit);
             let pull = weight * (target - probability);
             let bend = weight * probability * (1.0 - probability);
             for i in 0..N {
@@ -168,7 +183,7 @@ pub fn fit_logistic<R, const N: usize>(
 /// Searches the point of the least loss by Newton's method with Levenberg's and Marquardt's damping.
 /// `measure` returns the loss at a point, the negative of its gradient, and its curvature, of which
 /// only the part on and below the diagonal is read. The first parameter is the logarithm of a slope.
-/// A step that lowers the loss by less than `least_gain` is the last one.
+/// A step that lowers the loss by less than `least_gain`, or promises to, is the last one.
 pub(super) fn minimize<const N: usize>(
     start: [f64; N],
     least_gain: f64,
@@ -186,6 +201,11 @@ pub(super) fn minimize<const N: usize>(
             let most = [MAX_DISTANCES.0, MAX_DISTANCES.1][i.min(1)];
             (point[i] + steps[i]).clamp(start[i] - most, start[i] + most)
         });
+        // Near the minimum each step is much shorter than the last, so the loss need not be known.
+        let promised: f64 = down.iter().zip(steps).map(|(d, step)| 0.5 * d * step).sum();
+        if damping < FAR && promised < least_gain {
+            return next;
+        }
         let moves = next
             .iter()
             .zip(point)
@@ -197,7 +217,7 @@ pub(super) fn minimize<const N: usize>(
             (point, here) = (next, there);
             damping *= 0.2;
         } else {
-            damping = 8.0 * damping.max(1e-6);
+            damping = 8.0 * damping.max(FAR / 8.0);
         }
         if longest < MIN_STEP || (0.0..least_gain).contains(&gain) {
             break;
@@ -273,25 +293,18 @@ pub fn softmax_slope<R: AsRef<[f32]>>(rows: &[Outcome<R>]) -> Option<f64> {
         weight: outcome.weight,
     });
     let ranked: Vec<_> = ranked.collect();
-    let [log_slope] = fit_logistic(
-        [0.0],
-        [Prior::SLIGHT],
-        0.0,
-        &ranked,
-        |[log_slope], scores| {
-            let slope = log_slope.exp();
-            // Differences to the best score, shifted by their largest: all exponentials of the
-            // differences themselves may be 0.
-            let peak = slope * (scores.next - scores.highest);
-            let add = |(sum, moment), score| {
-                let below = slope * (f64::from(score) - scores.highest);
-                let power = (below - peak).exp();
-                (sum + power, moment + power * below)
-            };
-            let (sum, moment) = scores.others().fold((0.0, 0.0), add);
-            (-peak - sum.ln(), [-moment / sum])
-        },
-    );
+    let [log_slope] = fit_logistic([0.0], [Prior::SLIGHT], 0.0, &ranked, |[slope], scores| {
+        // Differences to the best score, shifted by their largest: all exponentials of the
+        // differences themselves may be 0.
+        let peak = slope * (scores.next - scores.highest);
+        let add = |(sum, moment), score| {
+            let below = slope * (f64::from(score) - scores.highest);
+            let power = (below - peak).exp();
+            (sum + power, moment + power * below)
+        };
+        let (sum, moment) = scores.others().fold((0.0, 0.0), add);
+        (-peak - sum.ln(), [-moment / sum])
+    });
     Some(log_slope.exp())
 }
 

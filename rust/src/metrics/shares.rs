@@ -162,13 +162,12 @@ pub struct RankedScores<'a> {
 }
 
 impl RankedScores<'_> {
-    /// Returns the logits of each row, at most [`N_SHARING`].
-    fn logits(&self) -> impl Iterator<Item = Vec<f64>> + Clone + '_ {
+    /// Returns the logits of all rows, and their number per row, at most [`N_SHARING`].
+    fn logits(&self) -> (Vec<f64>, usize) {
+        let width = self.width.clamp(1, N_SHARING);
         let rows = self.scores.chunks_exact(self.width.max(1));
-        rows.map(|row| {
-            let best = row.iter().take(N_SHARING);
-            best.map(|&score| self.scale.logit(score)).collect()
-        })
+        let best = rows.flat_map(|row| &row[..width]);
+        (best.map(|&score| self.scale.logit(score)).collect(), width)
     }
 }
 
@@ -182,10 +181,9 @@ impl Shares {
         n_classes: usize,
     ) -> Option<Self> {
         let hits = hits.chunks_exact(ranked.width.max(1));
-        let each = ranked.logits().zip(hits).zip(weights);
-        let known = each.filter(|((logits, _), &weight)| {
-            weight > 0.0 && logits.first().is_some_and(|logit| logit.is_finite())
-        });
+        let (logits, width) = ranked.logits();
+        let each = logits.chunks_exact(width).zip(hits).zip(weights);
+        let known = each.filter(|((logits, _), &weight)| weight > 0.0 && logits[0].is_finite());
         let mut wrong = Vec::new();
         let rows: Vec<_> = known
             .map(|((row, hits), &weight)| {
@@ -193,7 +191,7 @@ impl Shares {
                 if !is_right {
                     let mut later = row.iter().zip(hits).skip(1);
                     let place = later.position(|(logit, &hit)| hit && logit.is_finite());
-                    wrong.push((row[1..].to_vec(), place, weight));
+                    wrong.push((&row[1..], place, weight));
                 }
                 Outcome {
                     row,
@@ -224,13 +222,13 @@ impl Shares {
             &rows,
             |at, row| top_logit(at, row, n),
         );
+        let slope = log_slope.exp();
         let tops = rows.iter().map(|row| Outcome {
-            row: bounded(top_logit([log_slope, rest], &row.row, n).0),
+            row: bounded(top_logit([slope, rest], row.row, n).0),
             is_right: row.is_right,
             weight: row.weight,
         });
         let (top, bends) = fit_top(&tops.collect::<Vec<_>>());
-        let slope = log_slope.exp();
         let seconds = rows.iter().filter_map(|row| row.row.get(1).copied());
         let second = median(seconds.filter(|logit| logit.is_finite()).collect());
         let start = Softmax {
@@ -249,7 +247,7 @@ impl Shares {
 
     /// Divides a probability of 1 among the labels of a row, whose best labels have these logits.
     fn parts(&self, logits: &[f64], n_classes: f64) -> Parts {
-        let (share, _) = top_logit([self.slope.ln(), self.rest], logits, n_classes);
+        let (share, _) = top_logit([self.slope, self.rest], logits, n_classes);
         let top = self.top_probability(bounded(share)).max(1.0 / n_classes);
         let Softmax { slope, rest } = self.later.unwrap_or(Softmax {
             slope: self.slope,
@@ -436,10 +434,10 @@ fn fit_top(tops: &[Outcome<f64>]) -> (Line, Bends) {
     let priors = [near, near, bend, bend];
     let least = LEAST_GAIN / n_rows as f64;
     let [log_slope, intercept, above, below] =
-        fit_logistic([0.0; 4], priors, least, tops, |point, &logit| {
-            let slanted = point[0].exp() * logit;
+        fit_logistic([0.0; 4], priors, least, tops, |at, &logit| {
+            let slanted = at[0] * logit;
             let [above, below] = beyond(logit);
-            let bent = slanted + point[1] + point[2] * above + point[3] * below;
+            let bent = slanted + at[1] + at[2] * above + at[3] * below;
             (bent, [slanted, 1.0, above, below])
         });
     let slope = log_slope.exp();
@@ -455,7 +453,7 @@ fn fit_top(tops: &[Outcome<f64>]) -> (Line, Bends) {
 /// Fits the softmax of the later labels to rows whose best label is wrong: the logits of its later
 /// labels, the place of the right one among them, if it is listed, and its weight. `unit` is the
 /// weight of a usual row.
-fn fit_later(start: Softmax, wrong: &[(Vec<f64>, Option<usize>, f64)], unit: f64) -> Softmax {
+fn fit_later(start: Softmax, wrong: &[(&[f64], Option<usize>, f64)], unit: f64) -> Softmax {
     let [log_slope, rest] = minimize([0.0, start.rest], LEAST_GAIN, |[log_slope, rest]| {
         let slope = start.slope * log_slope.exp();
         let (away, [ridge, rest_ridge]) = (rest - start.rest, LATER_WEIGHTS);
@@ -497,7 +495,7 @@ fn listed(logits: &[f64]) -> impl Iterator<Item = f64> + '_ {
 }
 
 /// Returns the standard deviation of the first logits of all rows, or 1 if it is 0.
-fn spread(rows: &[Outcome<Vec<f64>>]) -> f64 {
+fn spread(rows: &[Outcome<&[f64]>]) -> f64 {
     let first = rows.iter().flat_map(|row| row.row.iter().take(N_SPREAD));
     let first = first.filter(|logit| logit.is_finite());
     let (mut n, mut mean, mut squares) = (0.0, 0.0, 0.0);
@@ -517,8 +515,7 @@ fn spread(rows: &[Outcome<Vec<f64>>]) -> f64 {
 
 /// Returns the logit of the best label's share, within [`MAX_LOGIT`], and its derivatives by the
 /// logarithm of the slope and by the rest.
-fn top_logit([log_slope, rest]: [f64; 2], logits: &[f64], n_classes: f64) -> (f64, [f64; 2]) {
-    let slope = log_slope.exp();
+fn top_logit([slope, rest]: [f64; 2], logits: &[f64], n_classes: f64) -> (f64, [f64; 2]) {
     let first = slope * logits[0];
     let peak = first.max(rest);
     let rest = (rest - peak).exp();

@@ -83,10 +83,19 @@ impl Classifier {
             warm_start,
             n_passes,
         };
-        watched(py, progress, |control| match &validation {
+        // The effort of further passes is known.
+        let effort = match n_passes {
+            Some(n) if warm_start => {
+                let each = taken.model().effort(&batch.rows, Task::PartialFit);
+                each.saturating_mul(n as usize)
+            }
+            _ => usize::MAX,
+        };
+        let work = |control: &Control| match &validation {
             None => taken.own().fit(&batch, options, control),
             Some(rows) => taken.own().fit_validated(&batch, rows, options, control),
-        })
+        };
+        brief_or_watched(py, effort, progress, work)
     }
 
     /// Learns each row once, in the given order. A larger `n_classes` than that of the model adds
