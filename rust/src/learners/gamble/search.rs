@@ -1,6 +1,8 @@
 //! The search for the best split of a node: each column by the cheapest strategy, and columns of
 //! large nodes on several threads.
 
+use std::sync::OnceLock;
+
 use rayon::prelude::*;
 
 use super::columns::{Columns, Storage};
@@ -42,6 +44,14 @@ pub const MIN_CODES_OF_TREE: usize = 1 << 16;
 /// Most columns that a thread searches together.
 const MAX_GROUP: usize = 16;
 
+/// Rows that order the categories of columns with many of them.
+struct OrderingRows<'a> {
+    /// Rows of the node outside the tree.
+    others: &'a [u32],
+    /// If the tree takes all rows, [halves](Node::halves) of the node, once a column needs them.
+    halves: OnceLock<[Node; 2]>,
+}
+
 /// Workspace for searching some columns of a node.
 #[derive(Debug, Default)]
 pub struct ColumnSearch {
@@ -56,13 +66,12 @@ pub struct ColumnSearch {
 }
 
 impl ColumnSearch {
-    /// Returns the best split of `node` by each of the dense columns `group`. `others` are the rows
-    /// of the node outside the tree.
+    /// Returns the best split of `node` by each of the dense columns `group`.
     fn search(
         &mut self,
         training_set: &TrainingSet<'_>,
         node: &Node,
-        others: &[u32],
+        others: &OrderingRows<'_>,
         group: &[u32],
     ) -> Vec<ColumnBest> {
         let columns = training_set.columns;
@@ -96,7 +105,7 @@ impl ColumnSearch {
         &mut self,
         training_set: &TrainingSet<'_>,
         node: &Node,
-        others: &[u32],
+        others: &OrderingRows<'_>,
         column: u32,
         gathered: Option<usize>,
     ) -> ColumnBest {
@@ -147,12 +156,13 @@ impl ColumnSearch {
         &mut self,
         training_set: &TrainingSet<'_>,
         node: &Node,
-        others: &[u32],
+        others: &OrderingRows<'_>,
         (codes, n_codes): (&[u32], usize),
         best: &mut ColumnBest,
     ) {
         let (n, code) = (node.len(), |at| codes[node.rows[at] as usize]);
         if !training_set.takes_all {
+            let others = others.others;
             self.scan.sort(n, n_codes, code, |at| node.items[at]);
             let item = |at| {
                 let row: usize = others[at] as usize;
@@ -165,17 +175,18 @@ impl ColumnSearch {
             return;
         }
         let (seed, round) = training_set.seed;
-        let [ordering, scoring] = node.halves(seed ^ mix(round));
+        let halves = || node.halves(seed ^ mix(round));
+        let [ordering, scoring] = others.halves.get_or_init(halves);
         if scoring.weight <= 0.0 {
             return;
         }
         // Rows of the other half have no weight, so every category of the node is listed.
         self.scan.sort(n, n_codes, code, |at| scoring.items[at]);
         self.others.sort(n, n_codes, code, |at| ordering.items[at]);
-        self.scan.enter(&scoring);
-        let mut half = ColumnBest::new(&scoring);
+        self.scan.enter(scoring);
+        let mut half = ColumnBest::new(scoring);
         self.scan
-            .offer_subsets(&scoring, Some(&self.others), true, &mut half);
+            .offer_subsets(scoring, Some(&self.others), true, &mut half);
         self.scan.enter(node);
         if let Some((score, choice)) = half.found {
             let gain = (score - scoring.score()) * scoring.weight / node.weight;
@@ -220,8 +231,10 @@ impl NodeSearch {
         self.dense.clear();
         self.dense.extend(dense.filter(|&at| sampled.contains(at)));
         let lend = || workspaces.lend(ColumnSearch::default);
+        let halves = OnceLock::new();
+        let others = OrderingRows { others, halves };
         let search = |search: &mut Lent<'_, ColumnSearch>, group: &[u32]| {
-            search.search(training_set, node, others, group)
+            search.search(training_set, node, &others, group)
         };
         let found: Vec<Vec<ColumnBest>> =
             if training_set.threads && self.dense.len() * node.len() >= MIN_CODES_BY_COLUMN {
