@@ -36,6 +36,7 @@ from xmtree import (
     LOMTreeClassifier,
     OAAClassifier,
     TextClassifier,
+    load,
 )
 from xmtree.dask import (
     DaskLdSMClassifier,
@@ -436,8 +437,22 @@ def test_options_that_need_all_rows_are_refused(client):
             estimator(early_stopping=True, client=client)
     with pytest.raises(ValueError, match=r"needs calibrate=True"):
         DaskOAAClassifier(threshold="row", calibrate=False, client=client).fit(X, Y)
-    with pytest.raises(ValueError, match=r'threshold="row" is not fitted on a cluster'):
-        DaskLdSMClassifier(threshold="row", client=client).fit(X, Y)
+
+
+@pytest.mark.parametrize("average", ["row", "micro", "macro"])
+def test_fitted_thresholds_are_those_of_one_machine(average, client, tmp_path):
+    weights = 1.0 + np.arange(X.shape[0]) % 3
+    settings = FEW | {"threshold": average, "class_weight": {0: 3.0}}
+    expected = LdSMClassifier(**settings).fit(X, Y, weights)
+    model = DaskLdSMClassifier(client=client, **settings).fit(X, Y, weights)
+    assert np.unique(expected.threshold_).tolist() != [0.5]
+    np.testing.assert_array_equal(model.to_local().threshold_, expected.threshold_)
+    model.to_local().save(tmp_path / "model")
+    for found in (model, load(tmp_path / "model")):
+        assert (found.predict(X) != expected.predict(X)).nnz == 0
+    # One label per row needs none.
+    single = DaskLdSMClassifier(client=client, **FEW, threshold=average).fit(X, ONE_LABEL)
+    assert (single.predict(X) == LdSMClassifier(**FEW).fit(X, ONE_LABEL).predict(X)).all()
 
 
 WORDS = np.array([f"word{column}" for column in range(X.shape[1])])

@@ -311,13 +311,18 @@ class LdSMClassifier(ThresholdMixin, LinearMixin, TreeMixin, Learner):
 
     def _fit(self, X: Any, target: Target, sample_weight: Any, change: Change[Any]) -> None:
         model = self._new_model(target)
+        self._set_thresholds(model.params, X, target, sample_weight)
+        self._learn(model.fit, model, X, target, sample_weight, change)
+
+    def _set_thresholds(
+        self, params: dict[str, Any], X: Any, target: Target, sample_weight: Any
+    ) -> None:
+        """Fit or check the thresholds of label sets."""
         self._thresholds = None
         if target.multilabel and isinstance(self.threshold, str):
-            weights = row_weights(sample_weight, X)
-            self._fit_thresholds(model.params, X, target, weights)
+            self._fit_thresholds(params, X, target, row_weights(sample_weight, X))
         elif target.multilabel and self.threshold is not None:
             checked(self.threshold, len(target.classes))
-        self._learn(model.fit, model, X, target, sample_weight, change)
 
     def _fit_thresholds(
         self, params: dict[str, Any], X: Any, target: Target, weights: NDArray[np.float64]

@@ -19,11 +19,6 @@ def ldsm_tasks(
     tasks: Tasks, local: LdSMClassifier, read_data: ReadData, classes: Any, workers: Workers
 ) -> Future:
     """Submit the tasks of a training, and return the one of the fitted estimator."""
-    if isinstance(local.threshold, str):
-        raise ValueError(
-            f'threshold="{local.threshold}" is not fitted on a cluster; set numbers, or fit an '
-            "LdSMClassifier"
-        )
     params = {**local._core_params(), "seed": _validation.seed(local.random_state)}
     prepared = read_data(partial(_read, local, json.dumps(params), classes, workers))
     training = tasks.submit("examples", itemgetter(0), prepared)
@@ -62,8 +57,13 @@ def _read(
     )
     n_bytes = training.__sizeof__()
     # Memory for the examples, their scaled values for the scorers (half as much), and per thread a
-    # copy of a node's examples (at the root at least half of them).
-    refuse(lambda threads: n_bytes * (3 + threads) // 2, "each worker holds all examples", workers)
+    # copy of a node's examples (at the root at least half of them); more for a second model.
+    fits, what = isinstance(local.threshold, str), "each worker holds all examples"
+    refuse(lambda threads: n_bytes * (3 + 2 * fits + threads) // 2, what, workers)
+    if fits:
+        second = snapshot(local).set_params(n_jobs=get_worker().state.nthreads, verbose=0)
+        second._set_thresholds(json.loads(params_json), X, target, sample_weight)
+        local._thresholds = second._thresholds
     return training, local, target.labels
 
 
@@ -85,7 +85,8 @@ class DaskLdSMClassifier(DaskEstimator):
     """LdSM on a cluster: trees on all workers, scorers on one worker.
 
     The model equals that of :class:`xmtree.LdSMClassifier`. Every worker holds all prepared
-    examples: use it if training takes too long on one machine, not if data do not fit there.
+    examples: use it if training takes too long on one machine, not if data do not fit there. The
+    model that fits thresholds is trained by one worker.
 
     Training is a graph of Dask tasks that depend only on their arguments. Tasks of a lost worker
     run again elsewhere; a task that has killed several workers is given up (see
