@@ -1,4 +1,4 @@
-//! Read-only trees for prediction: nodes of twelve bytes, and several traversals side by side.
+//! Read-only trees for prediction: nodes of eight bytes, and several traversals side by side.
 //!
 //! The path of a row through a tree is a chain of waits for memory. So eight paths run side by
 //! side: eight rows through one tree or, if rows are few, one row through eight trees.
@@ -45,20 +45,34 @@ pub fn check_memory(n_columns: usize, n_classes: usize) -> Result<()> {
 
 /// A node as traversals read it.
 #[derive(Debug, Clone, Copy)]
-struct FrozenNode {
+struct FrozenNode<I> {
     /// Largest value that goes left; infinity at a leaf.
     threshold: f32,
     /// Column of X that decides; 0 at a leaf, which reads any value and stays.
-    feature: u32,
+    feature: I,
     /// Distance of the left child, which the right child follows; 0 at a leaf.
-    to_left: u32,
+    to_left: I,
+}
+
+impl FrozenNode<u32> {
+    /// Returns the node in eight bytes, or `None` if a number does not fit.
+    fn narrow(&self) -> Option<FrozenNode<u16>> {
+        Some(FrozenNode {
+            threshold: self.threshold,
+            feature: self.feature.try_into().ok()?,
+            to_left: self.to_left.try_into().ok()?,
+        })
+    }
 }
 
 /// Trees for prediction: where rows go, and the votes of the leaves.
 #[derive(Debug, Clone, Default)]
 pub struct FrozenTrees {
-    /// Nodes of all trees. Node i of a tree is i places after its root.
-    nodes: Vec<FrozenNode>,
+    /// Nodes of all trees, if all of them fit into eight bytes. Node i of a tree is i places after
+    /// its root.
+    nodes: Vec<FrozenNode<u16>>,
+    /// The same nodes if one of them does not fit.
+    wide_nodes: Vec<FrozenNode<u32>>,
     /// Root of each tree.
     pub roots: Vec<u32>,
     /// True for each node where missing values go right; false at leaves.
@@ -75,9 +89,10 @@ impl FrozenTrees {
     /// Freezes `trees`, which must be sound.
     pub fn new(trees: &[Tree]) -> Self {
         let mut frozen = Self::default();
+        let mut nodes = Vec::new();
         let has_sets = trees.iter().any(|tree| !tree.sets.is_empty());
         for tree in trees {
-            frozen.roots.push(frozen.nodes.len() as u32);
+            frozen.roots.push(nodes.len() as u32);
             for (at, node) in (0..).zip(&tree.nodes) {
                 let is_leaf = node.is_leaf();
                 let (start, mut others) = (frozen.votes.len() as u32, 0.0);
@@ -87,7 +102,7 @@ impl FrozenTrees {
                     others = tree.leaves.others[leaf];
                 }
                 frozen.leaves.push((start, others));
-                frozen.nodes.push(FrozenNode {
+                nodes.push(FrozenNode {
                     threshold: if is_leaf {
                         f32::INFINITY
                     } else {
@@ -104,6 +119,10 @@ impl FrozenTrees {
             }
         }
         frozen.leaves.push((frozen.votes.len() as u32, 0.0));
+        match nodes.iter().map(FrozenNode::narrow).collect() {
+            Some(narrow) => frozen.nodes = narrow,
+            None => frozen.wide_nodes = nodes,
+        }
         frozen
     }
 
@@ -119,20 +138,36 @@ impl FrozenTrees {
         *common += others;
     }
 
-    /// Returns the leaves below the `roots` for rows that start at `offsets` among the values.
-    /// `PLAIN` requires that no value is missing and no feature categorical.
-    fn traverse<const PLAIN: bool>(
+    /// Returns the leaves below the `roots` for the values of a group of `N_ROWS` rows, which are
+    /// one for all roots or one for each.
+    fn find_leaves<const N_ROWS: usize>(
         &self,
         roots: [u32; LANES],
-        offsets: [usize; LANES],
+        values: &[f32],
+        has_missing: bool,
+    ) -> [u32; LANES] {
+        let is_plain = !has_missing && self.sets.is_empty();
+        match (is_plain, self.wide_nodes.is_empty()) {
+            (true, true) => self.traverse::<_, N_ROWS, true>(&self.nodes, roots, values),
+            (true, false) => self.traverse::<_, N_ROWS, true>(&self.wide_nodes, roots, values),
+            (false, true) => self.traverse::<_, N_ROWS, false>(&self.nodes, roots, values),
+            (false, false) => self.traverse::<_, N_ROWS, false>(&self.wide_nodes, roots, values),
+        }
+    }
+
+    /// `PLAIN` requires that no value is missing and no feature categorical.
+    fn traverse<I: Copy + Into<u32>, const N_ROWS: usize, const PLAIN: bool>(
+        &self,
+        nodes: &[FrozenNode<I>],
+        roots: [u32; LANES],
         values: &[f32],
     ) -> [u32; LANES] {
         let mut at = roots;
         loop {
             let mut goes_on = 0;
-            for (at, offset) in at.iter_mut().zip(offsets) {
-                let node = &self.nodes[*at as usize];
-                let value = values[offset + node.feature as usize];
+            for (lane, at) in at.iter_mut().enumerate() {
+                let node = &nodes[*at as usize];
+                let value = values[node.feature.into() as usize * N_ROWS + lane % N_ROWS];
                 let mut right = value > node.threshold;
                 if !PLAIN {
                     right |= value.is_nan() & self.missing_right[*at as usize];
@@ -142,8 +177,9 @@ impl FrozenTrees {
                         right = if value.is_nan() { right } else { !is_in(set) };
                     }
                 }
-                goes_on |= node.to_left;
-                *at += node.to_left + u32::from(right);
+                let to_left = node.to_left.into();
+                goes_on |= to_left;
+                *at += to_left + u32::from(right);
             }
             if goes_on == 0 {
                 return at;
@@ -166,7 +202,7 @@ pub struct LeafHit {
 #[derive(Default)]
 pub struct Router {
     buffer: RowBuffer,
-    /// Values of the block, row by row.
+    /// Values of the block: of each group of rows column by column.
     pub values: Vec<f32>,
     /// Positions of the values that may not be zero.
     written: Vec<usize>,
@@ -187,17 +223,12 @@ impl Router {
         mut visit: impl FnMut(LeafHit),
     ) {
         let (n_rows, width) = (which.len(), rows.n_cols());
-        self.read(rows, which);
-        let traverse = if self.has_missing || !trees.sets.is_empty() {
-            FrozenTrees::traverse::<false>
-        } else {
-            FrozenTrees::traverse::<true>
-        };
         if n_rows < MIN_ROWS_SIDE_BY_SIDE {
-            for row in 0..n_rows {
+            self.read(rows, which, 1);
+            for (row, values) in (0..n_rows).zip(self.values.chunks_exact(width)) {
                 for first in wanted.clone().step_by(LANES) {
                     let roots = from_fn(|lane| trees.roots[(first + lane).min(wanted.end - 1)]);
-                    let leaves = traverse(trees, roots, [row * width; LANES], &self.values);
+                    let leaves = trees.find_leaves::<1>(roots, values, self.has_missing);
                     for (tree, leaf) in (first..wanted.end).zip(leaves) {
                         visit(LeafHit { row, tree, leaf });
                     }
@@ -205,13 +236,14 @@ impl Router {
             }
             return;
         }
+        self.read(rows, which, LANES);
         // A tree stays in the cache while all rows go through it.
         for tree in wanted {
             self.leaves.clear();
-            for first in (0..n_rows).step_by(LANES) {
-                let offsets = from_fn(|lane| (first + lane).min(n_rows - 1) * width);
+            let groups = self.values.chunks_exact(LANES * width);
+            for values in groups.take(n_rows.div_ceil(LANES)) {
                 let roots = [trees.roots[tree]; LANES];
-                let leaves = traverse(trees, roots, offsets, &self.values);
+                let leaves = trees.find_leaves::<LANES>(roots, values, self.has_missing);
                 self.leaves.extend(leaves);
             }
             for (row, &leaf) in (0..n_rows).zip(&self.leaves) {
@@ -220,23 +252,30 @@ impl Router {
         }
     }
 
-    /// Replaces the block by the rows `which`. Its cost follows the entries of sparse rows, not all
-    /// their columns.
-    pub fn read(&mut self, rows: &Rows<'_>, which: impl ExactSizeIterator<Item = usize>) {
+    /// Replaces the block by the rows `which`, in groups of `n_together`. Its cost follows the
+    /// entries of sparse rows, not all their columns.
+    pub fn read(
+        &mut self,
+        rows: &Rows<'_>,
+        which: impl ExactSizeIterator<Item = usize>,
+        n_together: usize,
+    ) {
         for at in self.written.drain(..) {
             self.values[at] = 0.0;
         }
         self.has_missing = false;
-        let size = which.len() * rows.n_cols();
+        let size = which.len().next_multiple_of(n_together) * rows.n_cols();
         if size > self.values.len() {
             // Zeroed memory takes no pages until it is written, so unused columns cost nothing.
             self.values = vec![0.0; size];
         }
         for (row, number) in which.enumerate() {
             rows.read(number, &mut self.buffer);
+            let lane = row % n_together;
+            let first = (row - lane) * rows.n_cols() + lane;
             self.written.reserve(self.buffer.columns.len());
             for (&column, &value) in self.buffer.columns.iter().zip(&self.buffer.values) {
-                let at = row * rows.n_cols() + column as usize;
+                let at = first + column as usize * n_together;
                 self.has_missing |= value.is_nan();
                 self.values[at] = value;
                 self.written.push(at);

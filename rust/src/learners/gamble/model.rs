@@ -295,7 +295,7 @@ impl Classifier for Gamble {
         let (trees, blocks) = self.blocks(query)?;
         let width = self.n_features;
         blocks.fill(1, Vec::new(), |predictor, which, found: &mut [Vec<_>]| {
-            predictor.router.read(query.rows, which.clone());
+            predictor.router.read(query.rows, which.clone(), 1);
             let mut sums = vec![0.0; found.len() * (width + 1)];
             for tree in &self.trees[trees.clone()] {
                 query.control.check()?;
