@@ -138,12 +138,12 @@ impl FrozenTrees {
         *common += others;
     }
 
-    /// Returns the leaves below the `roots` for the values of a group of `N_ROWS` rows, which are
-    /// one for all roots or one for each.
+    /// Returns the leaves below the `roots`, for the values of a group of rows by column. The rows
+    /// are one for all roots or one for each.
     fn find_leaves<const N_ROWS: usize>(
         &self,
         roots: [u32; LANES],
-        values: &[f32],
+        values: &[[f32; N_ROWS]],
         has_missing: bool,
     ) -> [u32; LANES] {
         let is_plain = !has_missing && self.sets.is_empty();
@@ -160,26 +160,28 @@ impl FrozenTrees {
         &self,
         nodes: &[FrozenNode<I>],
         roots: [u32; LANES],
-        values: &[f32],
+        values: &[[f32; N_ROWS]],
     ) -> [u32; LANES] {
         let mut at = roots;
         loop {
             let mut goes_on = 0;
-            for (lane, at) in at.iter_mut().enumerate() {
-                let node = &nodes[*at as usize];
-                let value = values[node.feature.into() as usize * N_ROWS + lane % N_ROWS];
+            // In this form each lane finishes its step before the next one begins. Otherwise the
+            // compiler keeps eight half-finished steps, for which there are too few registers.
+            for lane in 0..LANES {
+                let node = nodes[at[lane] as usize];
+                let value = values[node.feature.into() as usize][lane % N_ROWS];
                 let mut right = value > node.threshold;
                 if !PLAIN {
-                    right |= value.is_nan() & self.missing_right[*at as usize];
-                    if let Some(Some(set)) = self.sets.get(*at as usize) {
+                    let here = at[lane] as usize;
+                    right |= value.is_nan() & self.missing_right[here];
+                    if let Some(Some(set)) = self.sets.get(here) {
                         let is_in =
                             |set: &[f32]| set.binary_search_by(|v| v.total_cmp(&value)).is_ok();
                         right = if value.is_nan() { right } else { !is_in(set) };
                     }
                 }
-                let to_left = node.to_left.into();
-                goes_on |= to_left;
-                *at += to_left + u32::from(right);
+                at[lane] += node.to_left.into() + u32::from(right);
+                goes_on |= node.to_left.into();
             }
             if goes_on == 0 {
                 return at;
@@ -226,6 +228,7 @@ impl Router {
         if n_rows < MIN_ROWS_SIDE_BY_SIDE {
             self.read(rows, which, 1);
             for (row, values) in (0..n_rows).zip(self.values.chunks_exact(width)) {
+                let values = values.as_chunks().0;
                 for first in wanted.clone().step_by(LANES) {
                     let roots = from_fn(|lane| trees.roots[(first + lane).min(wanted.end - 1)]);
                     let leaves = trees.find_leaves::<1>(roots, values, self.has_missing);
@@ -240,7 +243,7 @@ impl Router {
         // A tree stays in the cache while all rows go through it.
         for tree in wanted {
             self.leaves.clear();
-            let groups = self.values.chunks_exact(LANES * width);
+            let groups = self.values.as_chunks().0.chunks_exact(width);
             for values in groups.take(n_rows.div_ceil(LANES)) {
                 let roots = [trees.roots[tree]; LANES];
                 let leaves = trees.find_leaves::<LANES>(roots, values, self.has_missing);
