@@ -1,6 +1,8 @@
 //! Allocations whose size depends on the input: too large ones are an error before any work
 //! begins. All other allocations abort the process if they fail, as usual in Rust.
 
+use std::hint::black_box;
+
 use sysinfo::System;
 
 use crate::error::{Error, Result};
@@ -19,7 +21,11 @@ pub(crate) fn try_alloc<T: Clone>(n: usize, width: usize, value: T) -> Result<Ve
 
 /// Returns whether the allocator can provide `bytes` in one piece. None, an overflow, is false.
 pub(crate) fn can_alloc(bytes: Option<usize>) -> bool {
-    bytes.is_some_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok())
+    let mut trial = Vec::<u8>::new();
+    let is_there = bytes.is_some_and(|bytes| trial.try_reserve_exact(bytes).is_ok());
+    // The compiler would leave out an allocation that is not used.
+    black_box(&trial);
+    is_there
 }
 
 /// Asks the system for large pages if a vector's memory is large, because random reads then need
