@@ -67,7 +67,8 @@ class Calibration:
     top_slope: float = 1.0
     #: Changes of ``top_slope`` for high and for low logits of the best label.
     bends: tuple[float, float] = (0.0, 0.0)
-    #: Slope and rest of the labels behind the best one; those of all labels if empty.
+    #: Slope and rest of the labels behind the best one, and how many of the best labels these
+    #: concern. Older files have no number, or none of the three.
     later: tuple[float, ...] = ()
     #: Thresholds of the parameter ``threshold``, if it names an average.
     thresholds: Thresholds | None = None
@@ -78,6 +79,7 @@ class Calibration:
         if self.rest is None:
             return None
         later = self.later or (self.slope, self.rest)
+        later = (*later, _core.N_SHARING)[:3]
         return self.slope, self.rest, self.top_slope, self.intercept, *self.bends, *later
 
     def to_json(self) -> dict[str, Any]:
@@ -104,7 +106,7 @@ class Calibration:
             np.isfinite((*numbers, above, below, *later, calibration.threshold)).all()
             and calibration.slope > 0
             and calibration.top_slope > max(0, -above, below)
-            and (not later or (len(later) == 2 and later[0] > 0))
+            and (not later or (len(later) in (2, 3) and later[0] > 0))
             and 0 <= calibration.threshold <= 1
             and calibration.n_least in (0, 1)
             and calibration.n_examples >= 0

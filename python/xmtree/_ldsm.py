@@ -434,7 +434,7 @@ class LdSMClassifier(ThresholdMixin, LinearMixin, TreeMixin, Learner):
             rest=found["shares_rest"],
             top_slope=found["shares_top_slope"],
             bends=(found["shares_bend_above"], found["shares_bend_below"]),
-            later=(found["shares_later_slope"], found["shares_later_rest"]),
+            later=tuple(found[f"shares_later_{name}"] for name in ("slope", "rest", "labels")),
         )
 
     def _to_probabilities(self, scores: NDArray[Any]) -> NDArray[np.float32]:

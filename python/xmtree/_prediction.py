@@ -283,8 +283,9 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
 
     def _n_wanted(self) -> int | None:
         """Return ``_n_scored``, but at most the number of labels that probabilities depend on."""
-        if self._y_form == "labels" and self._calibration.rest is not None:
-            return min(len(self.classes_), _core.N_SHARING + 1)
+        shares = self._calibration.shares
+        if self._y_form == "labels" and shares is not None:
+            return min(len(self.classes_), int(shares[-1]) + 1)
         return self._n_scored()
 
     def _all_probabilities(self, X: Any) -> NDArray[np.float32]:

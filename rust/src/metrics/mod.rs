@@ -34,5 +34,6 @@ pub use calibration::{softmax_slope, Line, Outcome};
 pub use ranking::Ranking;
 pub use scores::{propensities, Measure, Scores, Weights};
 pub use shares::{
-    softmax, spread_over_labels, Bends, RankedScores, Scale, Shares, Softmax, N_SHARING,
+    softmax, spread_over_labels, Bends, RankedScores, Scale, Shares, SharesParameters, Softmax,
+    MOST_SHARING, N_SHARING,
 };

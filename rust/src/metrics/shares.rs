@@ -40,6 +40,14 @@ pub struct Softmax {
     pub slope: f64,
     /// Logit, already scaled, of the part that all labels share.
     pub rest: f64,
+    /// Number of the best labels that it includes, from [`N_SHARING`] to [`MOST_SHARING`].
+    #[serde(default = "n_sharing")]
+    pub n_labels: usize,
+}
+
+/// Returns the number of labels in older files.
+fn n_sharing() -> usize {
+    N_SHARING
 }
 
 /// The logit that is added for each unit beyond a distance of 1 from 0.
@@ -61,13 +69,18 @@ fn beyond(logit: f64) -> [f64; 2] {
     [(logit - 1.0).max(0.0), (-1.0 - logit).max(0.0)]
 }
 
-impl From<[f64; 8]> for Shares {
+/// Numbers of [`Shares`].
+pub type SharesParameters = [f64; 9];
+
+impl From<SharesParameters> for Shares {
     /// Makes the map of these [`parameters`](Self::parameters).
-    fn from(parameters: [f64; 8]) -> Self {
-        let [slope, rest, top_slope, intercept, above, below, later_slope, later_rest] = parameters;
+    fn from(parameters: SharesParameters) -> Self {
+        let [slope, rest, top_slope, intercept, above, below, later @ ..] = parameters;
+        let [later_slope, later_rest, n_labels] = later;
         let later = Softmax {
             slope: later_slope,
             rest: later_rest,
+            n_labels: n_labels.clamp(N_SHARING as f64, MOST_SHARING as f64) as usize,
         };
         Self {
             slope,
@@ -97,8 +110,11 @@ impl Default for Shares {
 
 /// Logit of a rest that is 0.
 const NO_REST: f64 = -1000.0;
-/// Number of the best labels of a row that the softmax includes.
+/// Number of the best labels of a row that the first softmax includes, and for most learners the
+/// second one.
 pub const N_SHARING: usize = 20;
+/// Largest number of labels in the second softmax. More gain little more, and have to be ranked.
+pub const MOST_SHARING: usize = 64;
 /// Number of the best labels whose standard deviation gives the first slope of the search.
 const N_SPREAD: usize = 5;
 /// Bound of the logits that the line is fitted to.
@@ -162,9 +178,9 @@ pub struct RankedScores<'a> {
 }
 
 impl RankedScores<'_> {
-    /// Returns the logits of all rows, and their number per row, at most [`N_SHARING`].
-    fn logits(&self) -> (Vec<f64>, usize) {
-        let width = self.width.clamp(1, N_SHARING);
+    /// Returns the logits of all rows, and their number per row, at most `most`.
+    fn logits(&self, most: usize) -> (Vec<f64>, usize) {
+        let width = self.width.clamp(1, most);
         let rows = self.scores.chunks_exact(self.width.max(1));
         let best = rows.flat_map(|row| &row[..width]);
         (best.map(|&score| self.scale.logit(score)).collect(), width)
@@ -172,16 +188,17 @@ impl RankedScores<'_> {
 }
 
 impl Shares {
-    /// Fits the map to rows. `hits` says for each score if its label is right. Returns `None` if no
-    /// row has both a score and a weight.
+    /// Fits the map to rows, with `n_labels` in the second softmax. `hits` says for each score if its
+    /// label is right. Returns `None` if no row has both a score and a weight.
     pub fn fit(
         ranked: RankedScores<'_>,
         hits: &[bool],
         weights: &[f64],
         n_classes: usize,
+        n_labels: usize,
     ) -> Option<Self> {
         let hits = hits.chunks_exact(ranked.width.max(1));
-        let (logits, width) = ranked.logits();
+        let (logits, width) = ranked.logits(n_labels);
         let each = logits.chunks_exact(width).zip(hits).zip(weights);
         let known = each.filter(|((logits, _), &weight)| weight > 0.0 && logits[0].is_finite());
         let mut wrong = Vec::new();
@@ -194,7 +211,7 @@ impl Shares {
                     wrong.push((&row[1..], place, weight));
                 }
                 Outcome {
-                    row,
+                    row: &row[..width.min(N_SHARING)],
                     is_right,
                     weight,
                 }
@@ -234,6 +251,7 @@ impl Shares {
         let start = Softmax {
             slope,
             rest: slope * second.unwrap_or(best) - 2.0,
+            n_labels,
         };
         let unit = rows.iter().map(|row| row.weight).sum::<f64>() / rows.len() as f64;
         Some(Self {
@@ -245,14 +263,22 @@ impl Shares {
         })
     }
 
-    /// Divides a probability of 1 among the labels of a row, whose best labels have these logits.
-    fn parts(&self, logits: &[f64], n_classes: f64) -> Parts {
-        let (share, _) = top_logit([self.slope, self.rest], logits, n_classes);
+    /// Returns the second softmax.
+    fn second(&self) -> Softmax {
+        let (slope, rest) = (self.slope, self.rest);
+        self.later.unwrap_or(Softmax {
+            slope,
+            rest,
+            n_labels: N_SHARING,
+        })
+    }
+
+    /// Divides a probability of 1 among the labels of a row. `first` are the logits of the first
+    /// softmax, `logits` those of the second one and of the best label.
+    fn parts(&self, first: &[f64], logits: &[f64], n_classes: f64) -> Parts {
+        let (share, _) = top_logit([self.slope, self.rest], first, n_classes);
         let top = self.top_probability(bounded(share)).max(1.0 / n_classes);
-        let Softmax { slope, rest } = self.later.unwrap_or(Softmax {
-            slope: self.slope,
-            rest: self.rest,
-        });
+        let Softmax { slope, rest, .. } = self.second();
         let peak = logits
             .get(1)
             .map_or(rest, |second| (slope * second).max(rest));
@@ -269,22 +295,21 @@ impl Shares {
         }
     }
 
-    /// Returns slope, rest, slope and intercept of the line, its bends above and below, and slope and
-    /// rest of the later labels.
-    pub fn parameters(&self) -> [f64; 8] {
+    /// Returns slope, rest, slope and intercept of the line, its bends above and below, and slope,
+    /// rest and number of labels of the second softmax.
+    pub fn parameters(&self) -> SharesParameters {
         let (Line { slope, intercept }, Bends { above, below }) = (self.top, self.bends);
-        let (own, rest) = (self.slope, self.rest);
-        let later = self.later.map(|later| [later.slope, later.rest]);
-        let [later_slope, later_rest] = later.unwrap_or([own, rest]);
+        let second = self.second();
         [
-            own,
-            rest,
+            self.slope,
+            self.rest,
             slope,
             intercept,
             above,
             below,
-            later_slope,
-            later_rest,
+            second.slope,
+            second.rest,
+            second.n_labels as f64,
         ]
     }
 
@@ -305,20 +330,23 @@ impl Shares {
     pub fn apply(self, scale: Scale, n_classes: usize, scores: &mut [f32]) {
         let Some(&first) = scores.first() else { return };
         let (n_classes, second) = (n_classes as f64, scores.get(1).copied());
-        let mut logits = [f64::NEG_INFINITY; N_SHARING];
+        let mut logits = [f64::NEG_INFINITY; MOST_SHARING];
+        let logits = &mut logits[..self.second().n_labels];
         for (logit, &score) in logits.iter_mut().zip(&*scores) {
             *logit = scale.logit(score);
         }
         // Labels that are no better than the first one beyond the best have no term of their own.
-        let bar = scores
-            .get(N_SHARING)
-            .map_or(f64::NEG_INFINITY, |&score| scale.logit(score));
-        for logit in &mut logits {
-            if *logit <= bar {
-                *logit = f64::NEG_INFINITY;
-            }
-        }
-        let parts = self.parts(&logits, n_classes);
+        let cut = |logits: &mut [f64]| {
+            let beyond = scores.get(logits.len());
+            let bar = beyond.map_or(f64::NEG_INFINITY, |&score| scale.logit(score));
+            let equal = logits.iter_mut().filter(|logit| **logit <= bar);
+            equal.for_each(|logit| *logit = f64::NEG_INFINITY);
+        };
+        let mut first_logits = [f64::NEG_INFINITY; N_SHARING];
+        first_logits.copy_from_slice(&logits[..N_SHARING]);
+        cut(&mut first_logits);
+        cut(logits);
+        let parts = self.parts(&first_logits, logits, n_classes);
         let top = parts.top;
         let rest = (1.0 - top - parts.later).max(0.0) / (n_classes - 1.0).max(1.0);
         let later = |i: usize| {
@@ -350,7 +378,10 @@ impl Shares {
             && self.rest.is_finite()
             && self.top.is_sound()
             && self.later.is_none_or(|later| {
-                later.slope.is_finite() && later.slope > 0.0 && later.rest.is_finite()
+                later.slope.is_finite()
+                    && later.slope > 0.0
+                    && later.rest.is_finite()
+                    && (N_SHARING..=MOST_SHARING).contains(&later.n_labels)
             })
             && outer.iter().all(|slope| slope.is_finite() && *slope > 0.0)
     }
@@ -486,6 +517,7 @@ fn fit_later(start: Softmax, wrong: &[(&[f64], Option<usize>, f64)], unit: f64) 
     Softmax {
         slope: start.slope * log_slope.exp(),
         rest,
+        ..start
     }
 }
 
@@ -559,7 +591,13 @@ mod tests {
             width: N_SHARING,
             scale: Scale::Logit,
         };
-        Shares::fit(ranked, &hits, &vec![1.0; is_right.len()], n_classes)
+        Shares::fit(
+            ranked,
+            &hits,
+            &vec![1.0; is_right.len()],
+            n_classes,
+            N_SHARING,
+        )
     }
 
     #[test]
@@ -570,7 +608,11 @@ mod tests {
             (2.0, 4.0, [0.8, 0.2, 0.0, 0.0]),
             (1.0, -3.0, [0.8, 0.2, 0.8, -0.5]),
         ] {
-            let map = Shares::from([slope, rest, top_slope, intercept, above, below, slope, rest]);
+            let n = N_SHARING as f64;
+            let map = [
+                slope, rest, top_slope, intercept, above, below, slope, rest, n,
+            ];
+            let map = Shares::from(map);
             let mut random = Pcg64Mcg::seed_from_u64(5);
             let (mut logits, mut is_right) = (Vec::new(), Vec::new());
             for _ in 0..10_000 {
@@ -618,7 +660,10 @@ mod tests {
             width: N_SHARING,
             scale: Scale::Logit,
         };
-        assert_eq!(Shares::fit(ranked, &[true; N_SHARING], &[0.0], 5), None);
+        assert_eq!(
+            Shares::fit(ranked, &[true; N_SHARING], &[0.0], 5, N_SHARING),
+            None
+        );
     }
 
     #[test]
@@ -638,12 +683,18 @@ mod tests {
         };
         for (n_classes, later) in [
             (2, None),
-            (7, Some([0.1, -30.0])),
+            (7, Some((0.1, -30.0, N_SHARING))),
             (500, None),
-            (500, Some([9.0, 30.0])),
-            (500, Some([0.01, -9.0])),
+            (500, Some((9.0, 30.0, N_SHARING))),
+            (500, Some((0.01, -9.0, N_SHARING))),
+            (500, Some((0.1, -9.0, MOST_SHARING))),
+            (30, Some((2.0, -9.0, MOST_SHARING))),
         ] {
-            let later = later.map(|[slope, rest]| Softmax { slope, rest });
+            let later = later.map(|(slope, rest, n_labels)| Softmax {
+                slope,
+                rest,
+                n_labels,
+            });
             let map = Shares { later, ..map };
             let mut random = Pcg64Mcg::seed_from_u64(5);
             let mut scores: Vec<f32> = (0..n_classes).map(|_| random.random()).collect();
@@ -673,7 +724,7 @@ mod tests {
                 width: 3,
                 scale: Scale::Logit,
             };
-            let found = Shares::fit(ranked, &hits, &vec![1.0; 2000], 500).unwrap();
+            let found = Shares::fit(ranked, &hits, &vec![1.0; 2000], 500, N_SHARING).unwrap();
             let mut later = 0.0;
             for row in logits.chunks_exact_mut(3) {
                 row.sort_unstable_by(|a, b| b.total_cmp(a));
@@ -682,6 +733,32 @@ mod tests {
             }
             let wanted = 0.3 * share as f32;
             assert!((later / 2000.0 - wanted).abs() < 0.02, "{later} {found:?}");
+        }
+    }
+
+    /// Half of the rows have their best label, the others the label at place 40.
+    #[test]
+    fn labels_behind_the_first_softmax_have_probabilities_of_their_own() {
+        let row: Vec<f32> = (0..100u8).map(|i| 3.0 - 0.05 * f32::from(i)).collect();
+        let mut hits = vec![[false; 100]; 200];
+        for (i, hits) in hits.iter_mut().enumerate() {
+            hits[40 * (i % 2)] = true;
+        }
+        let logits = row.repeat(hits.len());
+        let ranked = RankedScores {
+            scores: &logits,
+            width: row.len(),
+            scale: Scale::Logit,
+        };
+        for n_labels in [N_SHARING, MOST_SHARING] {
+            let found = Shares::fit(ranked, hits.as_flattened(), &[1.0; 200], 100, n_labels);
+            let found = found.unwrap();
+            assert_eq!(Shares::from(found.parameters()), found);
+            let mut shares = row.clone();
+            found.apply(Scale::Logit, 100, &mut shares);
+            assert!(shares[..=n_labels].is_sorted_by(|a, b| a > b), "{shares:?}");
+            let others = &shares[n_labels..];
+            assert!(others.iter().all(|&share| share == others[0]));
         }
     }
 

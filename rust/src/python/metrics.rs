@@ -13,7 +13,10 @@ use super::arrays::{Either, IndexArray, LabelSetsArg, RowsArg};
 use super::run::brief_or_watched;
 use crate::error::{Error, Result};
 use crate::memory::try_alloc;
-use crate::metrics::{self, softmax, Line, Outcome, RankedScores, Ranking, Scale, Shares, Weights};
+use crate::metrics::{
+    self, softmax, Line, Outcome, RankedScores, Ranking, Scale, Shares, SharesParameters, Weights,
+    N_SHARING,
+};
 
 /// y_pred as Python passes it: C-contiguous labels or scores of two dimensions, or scores as a CSR
 /// matrix. The Python code converts all other input.
@@ -116,9 +119,6 @@ pub(super) fn propensities<'py>(
     Ok(found.into_pyarray(py))
 }
 
-/// [`Shares::parameters`].
-type SharesParameters = [f64; 8];
-
 /// Returns the scale of this name.
 fn scale_by_name(name: &str) -> Result<Scale> {
     match name {
@@ -151,7 +151,7 @@ pub(super) fn fit_shares(
         scale: scale_by_name(scale)?,
     };
     let (hits, weights) = (hits.as_slice()?, weights.as_slice()?);
-    let found = py.detach(|| Shares::fit(ranked, hits, weights, n_classes));
+    let found = py.detach(|| Shares::fit(ranked, hits, weights, n_classes, N_SHARING));
     Ok(found.map(|found| found.parameters()))
 }
 

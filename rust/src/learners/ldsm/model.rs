@@ -205,6 +205,7 @@ impl Classifier for Ldsm {
                 "shares_bend_below",
                 "shares_later_slope",
                 "shares_later_rest",
+                "shares_later_labels",
             ];
             for (name, number) in names.into_iter().zip(calibration.shares.parameters()) {
                 report.scalar(name, number);

@@ -7,7 +7,7 @@ use super::dense::BLOCK;
 use super::rank::{Calibration, Join};
 use super::weights::{LabelWeights, RowMargins};
 use crate::data::{Examples, Ragged};
-use crate::metrics::{Line, Outcome, RankedScores, Scale, Shares, N_SHARING};
+use crate::metrics::{Line, Outcome, RankedScores, Scale, Shares, MOST_SHARING};
 use crate::model::{keep_best, TopK};
 
 /// Candidates taken by the other model's scores, and as many by margins.
@@ -219,23 +219,23 @@ pub fn fit_calibration(rows: &[FitRow], join: Join, n_labels: usize) -> Calibrat
         return Calibration::default();
     }
     let (mut scores, mut hits, mut weights) = (Vec::new(), Vec::new(), Vec::new());
-    let mut top = TopK::new(N_SHARING);
+    let mut top = TopK::new(MOST_SHARING);
     for row in rows {
         let n_before = scores.len();
         for candidate in best(row, join, &mut top) {
             scores.push(fitted.probability(score(candidate)));
             hits.push(candidate.is_own);
         }
-        scores.resize(n_before + N_SHARING, 0.0);
-        hits.resize(n_before + N_SHARING, false);
+        scores.resize(n_before + MOST_SHARING, 0.0);
+        hits.resize(n_before + MOST_SHARING, false);
         weights.push(f64::from(row.weight));
     }
     let ranked = RankedScores {
         scores: &scores,
-        width: N_SHARING,
+        width: MOST_SHARING,
         scale: Scale::Probability,
     };
-    let shares = Shares::fit(ranked, &hits, &weights, n_labels);
+    let shares = Shares::fit(ranked, &hits, &weights, n_labels, MOST_SHARING);
     fitted.shares = shares.unwrap_or_default();
     fitted
 }
