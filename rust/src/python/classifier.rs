@@ -83,9 +83,9 @@ impl Classifier {
             warm_start,
             n_passes,
         };
-        // The effort of further passes is known.
+        // The effort of further passes is known. Brief work shows no progress.
         let effort = match n_passes {
-            Some(n) if warm_start => {
+            Some(n) if warm_start && progress.is_none() => {
                 let each = taken.model().effort(&batch.rows, Task::PartialFit);
                 each.saturating_mul(n as usize)
             }
