@@ -65,7 +65,8 @@ def main():
             limit = args.limit or getattr(module, "LIMIT", 900)
             log = Log(LOGS / f"{name}{'-few' if args.rows else ''}.jsonl")
             jobs = min(getattr(module, "JOBS", 1), os.cpu_count() or 1)
-            runs = run_all(here, log, environments, limit, args.again, jobs=jobs)
+            how = {"jobs": jobs, "slow": getattr(module, "SLOW", None)}
+            runs = run_all(here, log, environments, limit, args.again, **how)
             failed += [run for run in runs if "failed" in run]
         rows = list(summarized(runs, getattr(module, "summarize", medians)))
         if args.rows:

@@ -8,6 +8,7 @@ A subject is a module of ``subjects/`` with
   several rows of the record; not needed for cases with an adapter;
 - ``needs(case)``: names of the data sets; default: the task;
 - ``LIMIT``: seconds after which a run is stopped; default: 900;
+- ``SLOW``: seconds and seeds: a case whose first run takes longer has only so many seeds;
 - ``JOBS``: cases that run at once, on as many cores; only without adapters; default: 1;
 - ``summarize(runs)``: the measures of a row from those of its seeds; default: the medians;
 - ``table(record, argument)`` and ``pictures(record)``: what pages show; optional.

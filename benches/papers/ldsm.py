@@ -224,12 +224,11 @@ def both(settings):
 RERANKED = both(own("amazon-670k") | {"n_estimators": 10})
 ITEMS = (
     *(Item(f"ldsm-sizes-{name}", sizes, {PAPER: {}}, 1, name) for name in SETS[:2]),
-    *(Item(f"ldsm-{name}", table, modes(name), 3, data=name) for name in SETS),
+    *(Item(f"ldsm-{name}", table, modes(name), data=name) for name in SETS),
     Item("ldsm-resplit", resplit, {PAPER: own("bibtex")}, 10, data="bibtex"),
-    *(Item(f"ldsm-nodes-{name}", by_nodes, modes(name), 2, data=name) for name in SETS[:2]),
-    *(Item(f"ldsm-epochs-{name}", by_epochs, both(own(name)), 2, data=name) for name in SETS[:2]),
-    Item("ldsm-objective", objective, WHOLE, 3, needs=("delicious",)),
-    Item("ldsm-rerank-onet-titles", rerank, RERANKED, 3, data="onet-titles"),
-    Item("ldsm-rerank-wordnet-hypernyms", rerank, RERANKED, 1, data="wordnet-hypernyms"),
-    *(Item(f"ldsm-times-{name}", times, both(own(name)), 1, data=name) for name in SETS[:2]),
+    *(Item(f"ldsm-nodes-{name}", by_nodes, both(own(name)), data=name) for name in SETS[:2]),
+    *(Item(f"ldsm-epochs-{name}", by_epochs, both(own(name)), data=name) for name in SETS[:2]),
+    Item("ldsm-objective", objective, WHOLE, needs=("delicious",)),
+    Item("ldsm-rerank-onet-titles", rerank, RERANKED, data="onet-titles"),
+    *(Item(f"ldsm-times-{name}", times, both(own(name)), data=name) for name in SETS[:2]),
 )

@@ -14,9 +14,10 @@ from xmtree import FilterTreeClassifier, LOMTreeClassifier, OAAClassifier, Rando
 STEPS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 #: The paper's grid has {1, 2, 4, 8, 16, 32, 64} k - 1 nodes and R_S in {4, 8, ..., 256}.
 NODES, RESISTANCES = (1, 4, 16, 64), (4, 256)
-WHOLE_GRID = tuple(2**i for i in range(7)), tuple(2**i for i in range(2, 9))
 #: Numbers of passes that are tried; the paper says "up to 20".
 PASSES = (1, 3, 10, 20)
+#: Sets of which every other step, number of nodes and R_S is tried, with up to 10 passes.
+LARGE = ("news20-bydate", "naics2017-index", "omniglot")
 #: A swap resistance that no leaf reaches.
 NO_SWAPS = 1e12
 #: Data sets and their numbers of classes, those of the paper first.
@@ -56,27 +57,27 @@ def size(model):
         return path.stat().st_size
 
 
-def wrong(model, task, labels):
-    """Return test errors after each of ``PASSES`` over the rows in a fixed order."""
+def wrong(model, task, labels, passes):
+    """Return test errors after each of some numbers of passes over the rows in a fixed order."""
     errors = []
-    for done in range(1, max(PASSES) + 1):
+    for done in range(1, max(passes) + 1):
         model.partial_fit(task.X, task.y, classes=labels)
-        if done in PASSES:
+        if done in passes:
             errors.append(error(model, task))
     return errors
 
 
-def grid(learner, sizes=NODES, resistances=RESISTANCES):
-    """Return the settings that are tried."""
+def grid(learner, each):
+    """Return the settings that are tried: every value, or every second one with ``each`` = 2."""
     if learner != "LOMtree":
-        return [{"learning_rate": step} for step in STEPS]
+        return [{"learning_rate": step} for step in STEPS[::each]]
     return [
         {"nodes_per_class": nodes, "swap_resistance": resistance, "learning_rate": step}
-        for nodes, resistance, step in product(sizes, resistances, STEPS)
+        for nodes, resistance, step in product(*(v[::each] for v in (NODES, RESISTANCES, STEPS)))
     ]
 
 
-def tuned(learner, task, seed, *sizes):
+def tuned(learner, task, seed, is_large):
     """Return the test error of the settings that are best on a tenth of the training rows."""
     make, settings = LEARNERS[learner]
     X, y = task.X, task.y
@@ -84,8 +85,10 @@ def tuned(learner, task, seed, *sizes):
     n = len(y) // 10
     part = data.Task(X[n:], y[n:], X[:n], y[:n])
     best = (np.inf, {}, 0)
-    for tried in grid(learner, *sizes):
-        errors = wrong(make(**settings | tried, random_state=seed, **PLAIN), part, labels)
+    each, tried_passes = (2, PASSES[:3]) if is_large else (1, PASSES)
+    for tried in grid(learner, each):
+        model = make(**settings | tried, random_state=seed, **PLAIN)
+        errors = wrong(model, part, labels, tried_passes)
         at = int(np.argmin(errors))
         best = min(best, (errors[at], tried, PASSES[at]), key=lambda one: one[0])
     _, chosen, passes = best
@@ -95,26 +98,14 @@ def tuned(learner, task, seed, *sizes):
     return error(model, task)
 
 
-def permuted(name, seed, rows):
-    task = data.load(name, rows)
-    order = np.random.default_rng(seed).permutation(len(task.y))
-    return data.Task(task.X[order], task.y[order], task.X_test, task.y_test)
-
-
-def whole_grid(settings, seed, rows, name):
-    """Return errors of LOMtree over the paper's whole grid, and over the part that others have."""
-    task = permuted(name, seed, rows)
-    whole, part = (tuned("LOMtree", task, seed, *sizes) for sizes in (WHOLE_GRID, ()))
-    return {"whole": whole, "part": part}
-
-
 def table(settings, seed, rows, name):
     """Return errors of all learners, tuned as in the paper or by default."""
-    task = permuted(name, seed, rows)
-    found = {}
+    task, found = data.load(name, rows), {}
+    order = np.random.default_rng(seed).permutation(len(task.y))
+    task = data.Task(task.X[order], task.y[order], task.X_test, task.y_test)
     for learner, (make, _) in LEARNERS.items():
         if settings["tuned"]:
-            found[learner] = tuned(learner, task, seed)
+            found[learner] = tuned(learner, task, seed, name in LARGE)
         else:
             options = {"label_order": "random"} if learner.endswith("order") else {}
             model = make(**options, random_state=seed, **PLAIN).fit(task.X, task.y)
@@ -204,13 +195,10 @@ def on_a_line(settings, seed, rows):
     return {"pairs": 100 * float(errors["(1, 3)"] - errors["(1,)"])}
 
 
-#: Numbers of seeds of sets that take long; the others have five.
-SEEDS = {"news20-bydate": 2, "naics2017-index": 2, "omniglot": 1}
 TUNED = {PAPER: {"tuned": True}, DEFAULT: {"tuned": False}}
 ALONE = {PAPER: LOMTreeClassifier.PAPER, DEFAULT: {}}
 ITEMS = (
-    *(Item(f"lomtree-{name}", table, TUNED, SEEDS.get(name, 5), data=name) for name in CLASSES),
-    *(Item(f"lomtree-whole-{n}", whole_grid, {PAPER: {}}, 1, n) for n in (*OURS[:3], "banking77")),
+    *(Item(f"lomtree-{name}", table, TUNED, data=name) for name in CLASSES),
     Item("lomtree-swaps", swaps, ALONE, needs=OURS),
     Item("lomtree-figure1", same_budget, TREE_AND_OAA, needs=OURS),
     Item("lomtree-times", times, TREE_AND_OAA, needs=OURS),

@@ -86,7 +86,7 @@ def in_order(settings, seed, rows):
 def candidates(settings, seed, rows, name):
     """Return errors by the number of candidates, with path features and without."""
     task = data.load(name, rows)
-    stop = {"n_passes": 10, "early_stopping": True}
+    stop = {"n_passes": 2 if name == "omniglot" else 10, "early_stopping": True}
     k = len(np.unique(task.y))
     found = {}
     for kind in ("all", "none"):
@@ -248,19 +248,16 @@ NUMBERS = {PAPER: RecallTreeClassifier.PAPER, DEFAULT: {"loss": "logistic"}}
 CROSSED = STATE | {PAPER: STATE[PAPER] | {"OAA": AS_VW | {"loss": "logistic"}}}
 ONE = {PAPER: RecallTreeClassifier.PAPER, DEFAULT: {"beam_size": 1}}
 ITEMS = (
-    Item("recall-words", next_word, THREE, 3, needs=(TEXT,)),
-    Item("recall-order", in_order, MODES, 3, needs=(TEXT,)),
-    *(
-        Item(f"recall-candidates-{name}", candidates, NUMBERS, 5 if name == "letter" else 3, name)
-        for name in OBJECTS
-    ),
-    Item("recall-bound", bound, MODES, 3, needs=(TEXT,)),
+    Item("recall-words", next_word, THREE, needs=(TEXT,)),
+    Item("recall-order", in_order, MODES, needs=(TEXT,)),
+    *(Item(f"recall-candidates-{name}", candidates, NUMBERS, data=name) for name in OBJECTS),
+    Item("recall-bound", bound, MODES, needs=(TEXT,)),
     *(Item(f"recall-space-{name}", space, STATE, data=name) for name in OBJECTS[1:]),
     *(Item(f"recall-touched-{name}", touched, ONE, data=name) for name in OBJECTS[1:]),
-    Item("recall-path", path, ALONE, 3, data="naics2017-index"),
+    Item("recall-path", path, ALONE, data="naics2017-index"),
     Item("recall-bound-growth", bound_growth, ALONE, 1, needs=(TEXT,)),
     Item("recall-bound-most", partial(bound, n=N_MOST, names=("1", "0")), ALONE, 1, needs=(TEXT,)),
-    Item("recall-crossing", crossing, CROSSED, 3),
+    Item("recall-crossing", crossing, CROSSED),
     Item("recall-partitions", partitions, {PAPER: {"loss": "softmax"}}),
     *(Item(f"recall-tuned-{name}", tuned, ALONE, 1, name) for name in PROBED),
 )

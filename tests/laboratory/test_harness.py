@@ -123,11 +123,18 @@ def test_what_was_run_is_not_run_again(harness, asked, tmp_path, monkeypatch):
 
 
 def test_slow_programs_run_once(harness, asked, tmp_path):
-    asked.seconds = harness.run.SLOW + 1
-    cases = [replace(case_of(harness), seed=seed) for seed in range(3)]
-    log = harness.run.Log(tmp_path / "log.jsonl")
-    harness.run.run_all(cases, log, harness.run.Environments())
-    assert [case.seed for case in asked] == [0]
+    def ran(case, **how):
+        asked.clear()
+        cases = [replace(case, seed=seed) for seed in range(3)]
+        log = harness.run.Log(tmp_path / f"{case.adapter}.jsonl")
+        harness.run.run_all(cases, log, harness.run.Environments(), **how)
+        return [case.seed for case in asked]
+
+    asked.seconds = harness.run.SLOW[0] + 1
+    assert ran(case_of(harness)) == [0]
+    measured = replace(case_of(harness), adapter="")
+    assert ran(measured, slow=(60, 2)) == [0, 1]
+    assert ran(replace(measured, task="other")) == [0, 1, 2]
 
 
 def test_a_torn_line_is_dropped_and_an_earlier_end_is_run_again(harness, tmp_path):
