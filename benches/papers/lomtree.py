@@ -13,11 +13,9 @@ from xmtree import FilterTreeClassifier, LOMTreeClassifier, OAAClassifier, Rando
 
 STEPS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 #: The paper's grid has {1, 2, 4, 8, 16, 32, 64} k - 1 nodes and R_S in {4, 8, ..., 256}.
-NODES, RESISTANCES = (1, 4, 16, 64), (4, 256)
+NODES, RESISTANCE = (4, 64), 4
 #: Numbers of passes that are tried; the paper says "up to 20".
-PASSES = (1, 3, 10, 20)
-#: Sets of which every other step, number of nodes and R_S is tried, with up to 10 passes.
-LARGE = ("news20-bydate", "naics2017-index", "omniglot")
+PASSES = (1, 3, 10)
 #: A swap resistance that no leaf reaches.
 NO_SWAPS = 1e12
 #: Data sets and their numbers of classes, those of the paper first.
@@ -57,27 +55,27 @@ def size(model):
         return path.stat().st_size
 
 
-def wrong(model, task, labels, passes):
-    """Return test errors after each of some numbers of passes over the rows in a fixed order."""
+def wrong(model, task, labels):
+    """Return test errors after each of ``PASSES`` over the rows in a fixed order."""
     errors = []
-    for done in range(1, max(passes) + 1):
+    for done in range(1, max(PASSES) + 1):
         model.partial_fit(task.X, task.y, classes=labels)
-        if done in passes:
+        if done in PASSES:
             errors.append(error(model, task))
     return errors
 
 
-def grid(learner, each):
-    """Return the settings that are tried: every value, or every second one with ``each`` = 2."""
+def grid(learner):
+    """Return the settings that are tried."""
     if learner != "LOMtree":
-        return [{"learning_rate": step} for step in STEPS[::each]]
+        return [{"learning_rate": step} for step in STEPS]
     return [
-        {"nodes_per_class": nodes, "swap_resistance": resistance, "learning_rate": step}
-        for nodes, resistance, step in product(*(v[::each] for v in (NODES, RESISTANCES, STEPS)))
+        {"nodes_per_class": nodes, "swap_resistance": RESISTANCE, "learning_rate": step}
+        for nodes, step in product(NODES, STEPS)
     ]
 
 
-def tuned(learner, task, seed, is_large):
+def tuned(learner, task, seed):
     """Return the test error of the settings that are best on a tenth of the training rows."""
     make, settings = LEARNERS[learner]
     X, y = task.X, task.y
@@ -85,10 +83,8 @@ def tuned(learner, task, seed, is_large):
     n = len(y) // 10
     part = data.Task(X[n:], y[n:], X[:n], y[:n])
     best = (np.inf, {}, 0)
-    each, tried_passes = (2, PASSES[:3]) if is_large else (1, PASSES)
-    for tried in grid(learner, each):
-        model = make(**settings | tried, random_state=seed, **PLAIN)
-        errors = wrong(model, part, labels, tried_passes)
+    for tried in grid(learner):
+        errors = wrong(make(**settings | tried, random_state=seed, **PLAIN), part, labels)
         at = int(np.argmin(errors))
         best = min(best, (errors[at], tried, PASSES[at]), key=lambda one: one[0])
     _, chosen, passes = best
@@ -105,7 +101,7 @@ def table(settings, seed, rows, name):
     task = data.Task(task.X[order], task.y[order], task.X_test, task.y_test)
     for learner, (make, _) in LEARNERS.items():
         if settings["tuned"]:
-            found[learner] = tuned(learner, task, seed, name in LARGE)
+            found[learner] = tuned(learner, task, seed)
         else:
             options = {"label_order": "random"} if learner.endswith("order") else {}
             model = make(**options, random_state=seed, **PLAIN).fit(task.X, task.y)
