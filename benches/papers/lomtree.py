@@ -11,7 +11,7 @@ from harness.measuring import cpu_seconds
 from papers.statements import DEFAULT, PAPER, Item
 from xmtree import FilterTreeClassifier, LOMTreeClassifier, OAAClassifier, RandomTreeClassifier
 
-STEPS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+STEPS = (0.25, 1.0, 4.0)
 #: The paper's grid has {1, 2, 4, 8, 16, 32, 64} k - 1 nodes and R_S in {4, 8, ..., 256}.
 NODES, RESISTANCE = (4, 64), 4
 #: Numbers of passes that are tried; the paper says "up to 20".

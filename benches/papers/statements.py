@@ -27,7 +27,7 @@ TOLERANCES = {"%": 0.5, "share": 0.1, "time": 1.0}
 WEAK = 3
 RULES = f"""- The **tolerance** is 0.5 points for percentages, a factor of 2 for times and their
   ratios, and 10 % for other values. **Intervals** are Student's, 95 %, with n - 1 degrees of
-  freedom for n seeds: at least five, or three if a run takes more than a minute.
+  freedom for n seeds: at least five, or three if a run takes more than 80 seconds.
 - A **value** is *{SAME}* within the tolerance. Beyond it, it is *{BETTER}* if the
   whole interval is better; *{WEAKER}* up to three tolerances, or if the interval reaches the
   tolerance; else *{NOT}*.
