@@ -129,10 +129,11 @@ def load(path: str | Path, *, mmap: bool = False) -> Any:
         memory. Use it only for trusted files that are not changed in place while the estimator
         exists, as neither the checksum nor the contents of large arrays are checked. (``save``
         replaces a file, so estimators loaded before keep the old one. On Windows, a mapped file
-        cannot be replaced.) Mapped arrays are trees and scorers of :class:`LdSMClassifier`, and
-        weights of :class:`OAAClassifier` if they are pruned or not averaged. All others, and the
-        16-bit weights of a compact file, are read as without ``mmap``. Training further copies the
-        weights into memory first.
+        cannot be replaced.) Mapped arrays are trees and scorers of :class:`LdSMClassifier` and
+        weights of :class:`OAAClassifier`. If these are averaged and not pruned, the first
+        prediction computes their average in memory of its own. All other arrays, and the 16-bit
+        weights of a compact file, are read as without ``mmap``. Training further copies the weights
+        into memory first.
 
     Returns
     -------
