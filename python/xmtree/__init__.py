@@ -7,14 +7,14 @@ Learners, all of them scikit-learn estimators:
 - FilterTreeClassifier, RandomTreeClassifier: fixed trees over the labels
 - LdSMClassifier: ensembles of trees for label sets, with a scorer for each label
 - GambleClassifier, SAMMEClassifier: boosting, for tables
-- TextClassifier: texts in, a learner chosen
+- TextClassifier: for texts; chooses one of the learners
 - ActiveLearner, ActiveGamble: ask for the labels that help most
 
 Tuning: tune. Models in files and for serving: load, save, pipeline_topk, Predictor,
 ModelFileError.
 
-Modules: metrics (P@k, nDCG@k, PSP@k), datasets (readers and writers, demo data), plotting (needs
-matplotlib).
+Modules: metrics (P@k, nDCG@k, PSP@k), datasets (readers, a writer, demo data), plotting (needs
+matplotlib), dask (needs dask and distributed).
 """
 
 from typing import TYPE_CHECKING

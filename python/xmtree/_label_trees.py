@@ -96,9 +96,9 @@ class _LabelTree(TreeMixin, OnlineLearner):
     O(k log n_classes). If scores are so flat that this bound is reached, the labels found are
     probable, but maybe not the most probable.
 
-    Probabilities are powers of these products, divided by their sum over the 1,000 best labels.
-    Calibration finds the exponent; without it, the exponent is 1. There is no
-    ``decision_function``, as the scores of all classes cost O(n_classes) per row;
+    Calibrated probabilities follow from these scores as those of :class:`OAAClassifier`. Without
+    calibration they are the products, divided by their sum over the 1,000 best labels. There is
+    no ``decision_function``, as the scores of all classes cost O(n_classes) per row;
     ``predict_topk(X, k)`` returns them for ``k`` up to ``n_classes``.
 
     For label sets a score is the logit of the label's probability, the product along its path.

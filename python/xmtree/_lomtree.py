@@ -111,8 +111,9 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
     Notes
     -----
     A score is the label's share of the examples in the leaf, averaged over the trees, for at most
-    64 labels per leaf. Probabilities are powers of the shares, divided by their sum; calibration
-    finds the exponent, and without it the exponent is 1.
+    64 labels per leaf. Calibrated probabilities follow from the logarithms of the shares as those
+    of :class:`OAAClassifier` from its scores. Without calibration they are the shares, divided by
+    their sum.
 
     If Ctrl-C stops the ``fit`` of several trees, the trees that have seen at least half as many
     examples as the first are kept.

@@ -154,10 +154,12 @@ default="squared_hinge"
     Notes
     -----
     Scores are margins: the squared losses aim at +1 and -1, and with the losses "logistic" and
-    "softmax" they are logits. Calibrated probabilities are the softmax of slope times the scores
-    of the 20 best labels and a constant, whose share is divided among all labels. For label sets
-    they are the logistic function of slope times the score plus an intercept. Without calibration
-    they are the softmax of all scores, or the logistic function of the score.
+    "softmax" they are logits. Calibrated probabilities begin with the softmax of slope times the
+    scores of the 20 best labels and a constant, whose share is divided among all labels. The
+    probability of the best label and the division among the others are then corrected; see
+    docs/experiments/calibration.md. For label sets probabilities are the logistic function of slope
+    times the score plus an intercept. Without calibration they are the softmax of all scores, or
+    the logistic function of the score.
 
     See Also
     --------

@@ -80,8 +80,8 @@ class FittedClassifier(ClassifierMixin, BaseEstimator):
         array of shape (n,)
             Labels. Ties go to the class that comes first in ``classes_``.
         int64 array of shape (n, n_classes), or CSR matrix, or list of lists
-            If the estimator has learned label sets: the labels that are more likely present than
-            absent, in the form of ``y`` in ``fit``.
+            If the estimator has learned label sets: the labels with a probability above the
+            threshold, in the form of ``y`` in ``fit``.
         """
         now, rows = self._now(X)
         return now._predicted(rows)

@@ -158,8 +158,9 @@ class RecallTreeClassifier(OneLabelMixin, LinearMixin, TreeMixin, OnlineLearner)
     -----
     A score is that of the scorer; with a beam, the weighted log-probability of the path is added.
     Only the candidates have a score, so there is no ``decision_function``. With "softmax", scores
-    are logits among the candidates. Probabilities are the softmax over the candidates of slope
-    times the score, see ``calibrate``; other labels have probability 0.
+    are logits among the candidates. Calibrated probabilities follow from the scores as those of
+    :class:`OAAClassifier`. Without calibration they are the softmax over the candidates, and other
+    labels have probability 0.
 
     After several passes, the recall in ``tree_`` is near 1. To estimate the recall on new examples,
     use :meth:`candidate_recall` on held-out examples, or ``progressive_recall_`` of a first pass.

@@ -79,8 +79,8 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
     With ``learner="auto"`` the learner is
 
     - :class:`LdSMClassifier` for label sets of at least 100 labels, and for single labels if there
-      are more than 2,000: its time hardly grows with the number of labels, and its scores are
-      probabilities. It needs at least 1,000 texts, as fewer hardly split its trees;
+      are more than 2,000: its time hardly grows with the number of labels. It needs at least 1,000
+      texts, as fewer hardly split its trees;
     - else ``OAAClassifier(prune=0.03)``: one linear scorer per label, and a small file;
     - ``OAAClassifier()`` if features are hashed (``n_bits``) and without idf, as in a stream: it
       supports :meth:`partial_fit`.
@@ -262,7 +262,8 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
 
         The contribution of a word is that of its features; a word pair counts half for each of its
         words. For learners with ``contributions``: :class:`OAAClassifier`,
-        :class:`LdSMClassifier`, :class:`GambleClassifier` and :class:`SAMMEClassifier`.
+        :class:`LdSMClassifier` with scorers, :class:`RecallTreeClassifier`,
+        :class:`GambleClassifier` and :class:`SAMMEClassifier`.
 
         Parameters
         ----------

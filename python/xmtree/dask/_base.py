@@ -68,9 +68,9 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         ----------
         X : Dask array of shape (n, n_features), list of partitions, Dask data frame, or local rows
             Blocks of a Dask array and partitions (``Delayed`` or ``Future``) must be arrays or CSR
-            matrices. If every worker needs all rows, one worker joins them and sends them to each
-            other worker once; local rows are sent to each. If each partition trains its own model,
-            rows cannot be local and should be in random order.
+            matrices. Local rows are cut into up to 8 partitions. For LdSM one worker joins all
+            partitions and sends the rows to each other worker once. Other learners train partition
+            after partition, so rows should be in random order.
         y : Dask array, list of partitions, or local labels
             Labels in the place and partitions of ``X``: one label per row, or label sets as
             indicators (dense or CSR blocks) or lists.
