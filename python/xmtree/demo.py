@@ -2,8 +2,10 @@
 
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+import timeit
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,15 +48,11 @@ class Contender:
     """
 
     name: str
-    learner: type[Learner]
+    learner: Callable[..., Learner]
     settings: Mapping[str, Any] = field(default_factory=dict)
     multiclass: bool = True
     multilabel: bool = False
     text: bool = True
-
-    def make(self, **more: Any) -> Learner:
-        """Return a new learner; ``more`` holds parameters that all learners share."""
-        return self.learner(**self.settings, **more)
 
     def competes_on(self, data: DataSet) -> bool:
         """Return whether the learner is compared on this data."""
@@ -87,30 +85,24 @@ CONTENDERS = (
 
 @dataclass(frozen=True)
 class Result:
-    """One row of the comparison.
-
-    Attributes
-    ----------
-    error : share of test rows whose best label is wrong
-    precision : P@1, P@3 and P@5 for label sets, else empty
-    fit_seconds : wall time of ``fit``
-    us_per_prediction : microseconds per row of predicting the whole test set, by ``predict``
-        or, for label sets, ``predict_topk`` with k = 1
-    megabytes : size of the file written by ``save``
-    """
+    """One row of the comparison."""
 
     data: DataSet
     contender: Contender
+    #: Share of test rows whose best label is wrong.
     error: float
+    #: P@1, P@3 and P@5 for label sets, else empty.
     precision: tuple[float, ...]
     fit_seconds: float
+    #: Microseconds per row of predicting one label for each row of the test set.
     us_per_prediction: float
+    #: Size of the file written by ``save``.
     megabytes: float
 
 
 def measure(contender: Contender, data: DataSet, parts: Any, verbose: int) -> Result:
     """Train and time a learner on one thread, so that times do not depend on the core count."""
-    learner = contender.make(random_state=_SEED, verbose=verbose)
+    learner = contender.learner(**contender.settings, random_state=_SEED, verbose=verbose)
     began = time.perf_counter()
     learner.fit(parts.X_train, parts.y_train)
     fit_seconds = time.perf_counter() - began
@@ -121,28 +113,19 @@ def measure(contender: Contender, data: DataSet, parts: Any, verbose: int) -> Re
         path = Path(folder) / "model"
         learner.save(path)
         megabytes = path.stat().st_size / 1e6
+    X, predict = parts.X_test, learner.predict
+    if data.multilabel:
+        predict = partial(learner.predict_topk, k=1)
+    seconds = min(timeit.repeat(lambda: predict(X), number=1, repeat=_REPEATS))
     return Result(
         data=data,
         contender=contender,
         error=1 - precision[0],
         precision=precision if data.multilabel else (),
         fit_seconds=fit_seconds,
-        us_per_prediction=_us_per_prediction(learner, parts.X_test, data.multilabel),
+        us_per_prediction=seconds * 1e6 / X.shape[0],
         megabytes=megabytes,
     )
-
-
-def _us_per_prediction(learner: Any, X: Any, multilabel: bool) -> float:
-    """Return the fastest of several runs that predict one label per row."""
-    times = []
-    for _ in range(_REPEATS):
-        began = time.perf_counter()
-        if multilabel:
-            learner.predict_topk(X, 1)
-        else:
-            learner.predict(X)
-        times.append(time.perf_counter() - began)
-    return min(times) * 1e6 / int(X.shape[0])
 
 
 def header() -> str:
