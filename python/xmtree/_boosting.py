@@ -229,9 +229,7 @@ class Boosting(OneLabelMixin, TreeMixin, ExplainMixin, DecisionMixin, Learner):
         return probabilities.astype(np.float32)
 
     def _core_params(self) -> dict[str, Any]:
-        params = super()._core_params()
-        params["categorical_features"] = self._categorical()
-        return params
+        return super()._core_params() | {"categorical_features": self._categorical()}
 
     def _categorical(self) -> list[int]:
         """Return the numbers of the categorical columns."""

@@ -297,15 +297,12 @@ class RecallTreeClassifier(OneLabelMixin, LinearMixin, TreeMixin, OnlineLearner)
         super()._set_more_state({**state, "started_with": started})
 
     def _topk(self, X: Any, k: int) -> TopK:
-        return self._call(self._model.predict_topk, X, k, self._prediction_options())
-
-    def _prediction_options(self) -> str:
-        """Return the parameters that may change after ``fit``, as JSON; {} if they have not."""
-        if _one_row.has_stored_options(self, self._fitted_params()):
-            return "{}"
-        validate_params(self, *self._prediction_params)
-        options = {"beam_size": int(self.beam_size), "path_weight": float(self.path_weight)}
-        return json.dumps(options)
+        options = "{}"
+        if not _one_row.has_stored_options(self, self._fitted_params()):  # changed after fit
+            validate_params(self, *self._prediction_params)
+            beam_size, path_weight = int(self.beam_size), float(self.path_weight)
+            options = json.dumps({"beam_size": beam_size, "path_weight": path_weight})
+        return self._call(self._model.predict_topk, X, k, options)
 
     def _n_scored(self) -> int:
         return min(len(self.classes_), self.max_candidates_ * int(self.beam_size))

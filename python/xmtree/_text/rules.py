@@ -26,11 +26,6 @@ PRUNE = 0.03
 FEWEST_WORDS_OF_IDF = 16
 
 
-def weighs_by_idf(n_words: int, n_texts: int, learner: Learner) -> bool:
-    """Return whether idf suits the texts and the learner; LdSM has such weights already."""
-    return not isinstance(learner, LdSMClassifier) and n_words >= FEWEST_WORDS_OF_IDF * n_texts
-
-
 def choose(target: Target | None) -> Learner:
     """Return the learner for these labels, or with None an online learner for a stream."""
     if target is None:
@@ -63,11 +58,12 @@ def learner_and_settings(
 
     ``count_words`` returns the number of words of all texts.
     """
-    is_stream = estimator.n_bits is not None and not estimator.idf
+    is_stream, n_texts = estimator.n_bits is not None and not estimator.idf, target.codes.shape[0]
     learner = new_learner(estimator, None if is_stream else target)
-    if estimator.idf is None and estimator.n_bits is None:
-        idf = weighs_by_idf(count_words(), target.codes.shape[0], learner)
-        settings = replace(settings, idf=idf)
+    # LdSM has such weights already.
+    is_open = estimator.idf is None and estimator.n_bits is None
+    if is_open and not isinstance(learner, LdSMClassifier):
+        settings = replace(settings, idf=count_words() >= FEWEST_WORDS_OF_IDF * n_texts)
     return learner, settings
 
 
