@@ -24,27 +24,18 @@ _MAX_NUMBER = 2**31 - 1
 
 @dataclass(frozen=True)
 class Match:
-    """True labels and predictions as numbers that the core compares.
+    """True labels and predictions as numbers that the core compares."""
 
-    Attributes
-    ----------
-    sets : CSR indicator
-        The true labels.
-    ranking : array or CSR matrix
-        Class numbers, best first, or scores.
-    n_columns : int, optional
-        Number of columns of the indicator or the scores passed.
-    bounded : bool
-        True if class numbers must be columns of the indicator.
-    by_position : bool
-        True if a label's number is its position in ``classes``, its column, or the integer label
-        itself; False if labels are numbered by their first occurrence.
-    """
-
+    #: The true labels as a CSR indicator.
     sets: Any
+    #: Class numbers, best first, or scores, as an array or a CSR matrix.
     ranking: Any
+    #: Number of columns of the indicator or the scores passed.
     n_columns: int | None = None
+    #: True if class numbers must be columns of the indicator.
     bounded: bool = False
+    #: True if a label's number is its position in ``classes``, its column, or the integer label
+    #: itself; False if labels are numbered by their first occurrence.
     by_position: bool = True
 
 
