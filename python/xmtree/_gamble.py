@@ -1,7 +1,5 @@
 """Multiclass boosting: GAMBLE, and SAMME, the baseline."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

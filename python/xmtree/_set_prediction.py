@@ -1,7 +1,5 @@
 """Label sets by ``threshold``: a label is predicted if its probability is above its threshold."""
 
-from __future__ import annotations
-
 from numbers import Real
 from typing import Any
 

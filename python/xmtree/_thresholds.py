@@ -1,7 +1,5 @@
 """Thresholds of label sets, fitted on rows that a model has not learned."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, get_args
@@ -39,7 +37,7 @@ class Thresholds:
         return {"average": self.average, "percents": percents, "n_least": self.n_least}
 
     @staticmethod
-    def from_json(state: dict[str, Any]) -> Thresholds:
+    def from_json(state: dict[str, Any]) -> "Thresholds":
         """Return what :meth:`to_json` stored; invalid numbers raise a ValueError."""
         percents = np.array(state["percents"])
         is_sound = percents.dtype.kind == "i" and percents.ndim == (state["average"] == "macro")
@@ -67,7 +65,7 @@ class RankedRows:
     weights: NDArray[np.float64]
 
     @staticmethod
-    def of(estimator: Any, X: Any, codes: Any, weights: NDArray[np.float64]) -> RankedRows:
+    def of(estimator: Any, X: Any, codes: Any, weights: NDArray[np.float64]) -> "RankedRows":
         """Rank the labels of the rows ``X`` with the labels ``codes``."""
         true, n_classes = codes.tocsr(), codes.shape[1]
         best, scores = estimator._topk(X, min(n_classes, N_BEST))

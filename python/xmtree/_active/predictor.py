@@ -1,7 +1,5 @@
 """The classifier of an active learner: its training parameters and its predictions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

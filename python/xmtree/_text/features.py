@@ -4,8 +4,6 @@ The core counts and weighs as scikit-learn's vectorizers do, with the same resul
 is a vocabulary and idf weights, which files and pickles store as arrays.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from itertools import repeat
@@ -118,7 +116,7 @@ class TextCounts:
     hashed: NDArray[np.int64]
 
     @staticmethod
-    def of(settings: Settings, texts: list[str]) -> TextCounts:
+    def of(settings: Settings, texts: list[str]) -> "TextCounts":
         """Count the n-grams of some texts."""
         n_words = count_words(texts)
         kinds = settings.word_ngrams, settings.char_ngrams
@@ -157,7 +155,7 @@ class TextFeatures:
         return _matrix(self._weigh(counts))
 
     @staticmethod
-    def of_parts(settings: Settings, parts: list[TextCounts]) -> TextFeatures:
+    def of_parts(settings: Settings, parts: list[TextCounts]) -> "TextFeatures":
         """Return the features of texts in parts, as :meth:`fit_transform` learns them of all."""
         n_texts, n_kinds = sum(part.n_texts for part in parts), len(parts[0].ngrams)
         if not any(part.n_words for part in parts):
@@ -234,7 +232,7 @@ class TextFeatures:
         return _arrays(self._counter.vocabularies(), self._idf)
 
     @staticmethod
-    def from_arrays(settings: Settings, arrays: Arrays) -> TextFeatures:
+    def from_arrays(settings: Settings, arrays: Arrays) -> "TextFeatures":
         """Restore features from :meth:`to_arrays`."""
         n_kinds = bool(settings.word_ngrams) + bool(settings.char_ngrams)
         vocabularies = [
