@@ -10,8 +10,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 
-from xmtree._prediction import Ranking, Scores
+from xmtree._prediction import DecisionMixin, FittedClassifier, Ranking, Scores, documented_as
+from xmtree._predictor import Predictor
 from xmtree._sklearn import BaseEstimator, ClassifierMixin
+from xmtree._trees import TreeMixin
 from xmtree._typing import LabelsLike, Weights
 
 Rows = TypeVar("Rows", contravariant=True)
@@ -47,101 +49,40 @@ class DelegatedPredictions(ClassifierMixin, BaseEstimator, Generic[Rows]):
         """Return ``X`` as rows for the learner."""
         return X
 
-    def _predicting(self, X: Rows) -> tuple[Any, Any]:
+    def _predicting(self, X: Rows) -> tuple[FittedClassifier | Predictor, Any]:
         """Return the learner that predicts ``X``, and its rows."""
         return self._trained(), self._rows(X)
 
+    @documented_as(FittedClassifier.predict)
     def predict(self, X: Rows) -> Any:
-        """Return the best label of each row, or its label set, as the learner's ``predict``.
-
-        Parameters
-        ----------
-        X : as in ``fit``
-
-        Returns
-        -------
-        array of shape (n,), or label sets
-        """
         learner, rows = self._predicting(X)
         return learner.predict(rows)
 
+    @documented_as(FittedClassifier.predict_topk)
     def predict_topk(self, X: Rows, k: int = 5, *, scores: Scores = "raw") -> Ranking:
-        """Return the ``k`` best labels of each row, best first, as the learner's ``predict_topk``.
-
-        Parameters
-        ----------
-        X : as in ``fit``
-        k : int, default=5
-        scores : {"raw", "probability"}, default="raw"
-
-        Returns
-        -------
-        labels : array of shape (n, k)
-        scores : float32 array of shape (n, k)
-        """
         learner, rows = self._predicting(X)
-        found: Ranking = learner.predict_topk(rows, k, scores=scores)
-        return found
+        return learner.predict_topk(rows, k, scores=scores)
 
+    @documented_as(FittedClassifier.predict_proba)
     def predict_proba(self, X: Rows) -> NDArray[np.float32]:
-        """Return the probability of each class, as the learner's ``predict_proba``.
-
-        Parameters
-        ----------
-        X : as in ``fit``
-
-        Returns
-        -------
-        float32 array of shape (n, n_classes)
-            Columns as in ``classes_``.
-        """
         learner, rows = self._predicting(X)
-        found: NDArray[np.float32] = learner.predict_proba(rows)
-        return found
+        return learner.predict_proba(rows)
 
     @available_if(learner_has("decision_function"))
+    @documented_as(DecisionMixin.decision_function)
     def decision_function(self, X: Rows) -> NDArray[np.float32]:
-        """Return the score of each class, if the learner has ``decision_function``.
-
-        Parameters
-        ----------
-        X : as in ``fit``
-
-        Returns
-        -------
-        float32 array of shape (n, n_classes), or (n,) with two classes
-        """
         found: NDArray[np.float32] = self._trained().decision_function(self._rows(X))
         return found
 
     @available_if(learner_has("decision_path"))
+    @documented_as(TreeMixin.decision_path)
     def decision_path(self, X: Rows) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
-        """Return the nodes on the path of each row, if the learner has ``decision_path``.
-
-        Parameters
-        ----------
-        X : as in ``fit``
-
-        Returns
-        -------
-        indicator : CSR matrix of shape (n, number of nodes of all trees), int64
-        n_nodes_ptr : int64 array of shape (number of trees + 1,)
-        """
         found: tuple[sp.csr_matrix, NDArray[np.int64]]
         found = self._trained().decision_path(self._rows(X))
         return found
 
+    @documented_as(FittedClassifier.score)
     def score(self, X: Rows, y: LabelsLike, sample_weight: Weights = None) -> float:
-        """Return the accuracy, the share of rows whose label or whole label set is predicted.
-
-        Parameters
-        ----------
-        X, y, sample_weight : as in ``fit``
-
-        Returns
-        -------
-        float
-        """
         return float(self._trained().score(self._rows(X), y, sample_weight))
 
     @property

@@ -26,6 +26,11 @@ TopK = tuple[NDArray[np.int32], NDArray[np.float32]]
 #: Labels of each row, best first, and their scores.
 Ranking = tuple[NDArray[Any], NDArray[np.float32]]
 
+#: Methods whose docstring is copied.
+F = TypeVar("F", bound=Callable[..., Any])
+#: Rows in docstrings.
+_ROWS = "array or sparse matrix of shape (n, n_features), or a data frame"
+
 #: Kinds of scores that ``predict_topk`` returns.
 Scores = Literal["raw", "probability"]
 
@@ -33,6 +38,17 @@ Scores = Literal["raw", "probability"]
 CHUNK_BYTES = 64 << 20
 #: Largest ``k`` of ``predict_topk``, unless there are more classes.
 _MAX_K = 1000
+
+
+def documented_as(method: Any, rows: str = "as in ``fit``") -> Callable[[F], F]:
+    """Give a method the docstring of a learner's ``method``, with ``rows`` as the type of ``X``."""
+
+    def decorate(function: F) -> F:
+        # With -OO there are no docstrings.
+        function.__doc__ = method.__doc__ and method.__doc__.replace(_ROWS, rows)
+        return function
+
+    return decorate
 
 
 class FittedClassifier(ClassifierMixin, BaseEstimator):

@@ -8,9 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmtree import _core, _one_row
-from xmtree._prediction import Ranking, Scores
+from xmtree._prediction import FittedClassifier, Ranking, Scores, documented_as
 from xmtree._sharing import packed, unpacked, view
 from xmtree._typing import Sparse
+
+#: Rows in docstrings.
+_ROWS = "array of shape (n, n_features) or (n_features,), or CSR matrix"
 
 
 class Predictor:
@@ -53,7 +56,7 @@ class Predictor:
 
     __slots__ = ("_estimator",)
 
-    _estimator: Any
+    _estimator: FittedClassifier
 
     def __init__(self, estimator: Any) -> None:
         if not isinstance(getattr(estimator, "_model", None), _core.Classifier):
@@ -67,8 +70,7 @@ class Predictor:
     @property
     def classes_(self) -> NDArray[Any]:
         """Return the labels."""
-        classes: NDArray[Any] = self._estimator.classes_
-        return classes
+        return self._estimator.classes_
 
     def predict(self, X: NDArray[Any] | Sparse) -> Any:
         """Return the best label of each row, or its label set, as the estimator's ``predict``.
@@ -89,40 +91,17 @@ class Predictor:
         """
         return self._estimator._predicted(self._rows(X))
 
+    @documented_as(FittedClassifier.predict_topk, _ROWS)
     def predict_topk(
         self, X: NDArray[Any] | Sparse, k: int = 5, *, scores: Scores = "raw"
     ) -> Ranking:
-        """Return the ``k`` best labels of each row, best first; see the estimator's method.
+        return self._estimator._ranked_labels(self._rows(X), k, scores)
 
-        Parameters
-        ----------
-        X : array of shape (n, n_features) or (n_features,), or CSR matrix
-        k : int, default=5
-        scores : {"raw", "probability"}, default="raw"
-
-        Returns
-        -------
-        labels : array of shape (n, k)
-        scores : float32 array of shape (n, k)
-        """
-        found: Ranking = self._estimator._ranked_labels(self._rows(X), k, scores)
-        return found
-
+    @documented_as(FittedClassifier.predict_proba, _ROWS)
     def predict_proba(self, X: NDArray[Any] | Sparse) -> NDArray[np.float32]:
-        """Return the probabilities of all classes, as the estimator's ``predict_proba``.
-
-        Parameters
-        ----------
-        X : array of shape (n, n_features) or (n_features,), or CSR matrix
-
-        Returns
-        -------
-        float32 array of shape (n, n_classes)
-        """
         rows = self._rows(X)
         self._estimator._check_dense_size(rows)
-        probabilities: NDArray[np.float32] = self._estimator._all_probabilities(rows)
-        return probabilities
+        return self._estimator._all_probabilities(rows)
 
     def _rows(self, X: Any) -> Any:
         """Return ``X`` as rows that the core accepts; refuse other types."""
