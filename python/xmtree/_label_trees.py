@@ -103,6 +103,17 @@ class _LabelTree(TreeMixin, OnlineLearner):
 
     For label sets a score is the logit of the label's probability, the product along its path.
     Calibration finds a slope and an intercept; without it, the products are the probabilities.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from xmtree import FilterTreeClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> clf = FilterTreeClassifier(random_state=0).fit(X, y)
+    >>> clf.score(X, y) > 0.8
+    True
+    >>> int(clf.tree_.depth.max())
+    4
     """
 
     _takes_new_labels = False
@@ -128,11 +139,15 @@ class _LabelTree(TreeMixin, OnlineLearner):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        # Show the sections of this class before "See Also". With -OO there are no docstrings.
+        # Show the sections of this class around those from "See Also" on. With -OO there are no
+        # docstrings.
         if cls.__doc__ and _LabelTree.__doc__:
             own, shared = cleandoc(cls.__doc__), cleandoc(_LabelTree.__doc__)
             summary, heading, rest = own.partition("See Also\n")
-            cls.__doc__ = f"{summary}{shared[shared.index('Parameters are') :]}\n\n{heading}{rest}"
+            sections, title, example = shared.partition("Examples\n")
+            sections = sections[sections.index("Parameters are") :]
+            example = example.replace("FilterTreeClassifier", cls.__name__)
+            cls.__doc__ = f"{summary}{sections}{heading}{rest}\n\n{title}{example}"
 
     def _best(self, X: Any) -> NDArray[np.int32]:
         return self._call(self._model.predict, X)
@@ -168,17 +183,6 @@ class FilterTreeClassifier(OneLabelMixin, _LabelTree):
        most log2(n_classes) times the mean regret of its routers.
     .. [2] A. Choromanska, J. Langford, "Logarithmic Time Online Multiclass
        Prediction", NIPS 2015: figures of both trees beside LOMtree's.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from xmtree import FilterTreeClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> clf = FilterTreeClassifier(random_state=0).fit(X, y)
-    >>> clf.score(X, y) > 0.8
-    True
-    >>> int(clf.tree_.depth.max())
-    4
     """
 
     _short_name = "filter-tree"
@@ -219,17 +223,6 @@ class RandomTreeClassifier(_LabelTree):
        Tree Estimation Analysis and Algorithms", UAI 2009.
     .. [3] K. Jasinska, K. Dembczynski, R. Busa-Fekete, K. Pfannschmidt, T. Klerx, E. Hullermeier,
        "Extreme F-measure Maximization using Sparse Probability Estimates", ICML 2016.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_digits
-    >>> from xmtree import RandomTreeClassifier
-    >>> X, y = load_digits(return_X_y=True)
-    >>> clf = RandomTreeClassifier(random_state=0).fit(X, y)
-    >>> clf.score(X, y) > 0.8
-    True
-    >>> int(clf.tree_.depth.max())
-    4
     """
 
     _short_name = "random-tree"

@@ -263,9 +263,7 @@ class DaskOAAClassifier(DaskRelay):
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,), if ``X`` was a data frame
+    classes_, n_features_in_, feature_names_in_ : as for :class:`DaskLdSMClassifier`
 
     See Also
     --------
@@ -293,9 +291,7 @@ class DaskLOMTreeClassifier(DaskRelay):
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,), if ``X`` was a data frame
+    classes_, n_features_in_, feature_names_in_ : as for :class:`DaskLdSMClassifier`
     """
 
     _local_class = LOMTreeClassifier
@@ -318,9 +314,7 @@ class DaskRecallTreeClassifier(DaskRelay):
 
     Attributes
     ----------
-    classes_ : array of shape (n_classes,)
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features,), if ``X`` was a data frame
+    classes_, n_features_in_, feature_names_in_ : as for :class:`DaskLdSMClassifier`
     """
 
     _local_class = RecallTreeClassifier
