@@ -95,7 +95,7 @@ class Model:
                 names = {column: [*map(str, known)] for column, known in names.items()}
             reader.categories = Categories(names)
         ignores = self.ignores_unknown if ignores_unknown is None else ignores_unknown
-        reader.prepare_for(self.learner._index_base, self.numbers, ignores)
+        reader.prepare_for(self.learner._index_base, self.numbers if ignores else None)
 
     def rows(self, batch: Batch, reader: Reader, first_row: int) -> Any:
         """Return the rows of a batch as a matrix for the learner."""

@@ -78,9 +78,7 @@ class SvmlightReader(Reader):
             return None  # known only at the end of the stream
         return self.index_base
 
-    def prepare_for(
-        self, index_base: int | None, names: Collection[str] | None, ignores_unknown: bool
-    ) -> None:
+    def prepare_for(self, index_base: int | None, only: Collection[str] | None) -> None:
         if self._zero_based == "auto" and index_base is not None:
             self._zero_based = index_base == 0
         self._zero_based = self.index_base == 0

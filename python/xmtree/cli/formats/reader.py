@@ -161,13 +161,11 @@ class Reader(ABC):
         """
         return None
 
-    def prepare_for(
-        self, index_base: int | None, names: Collection[str] | None, ignores_unknown: bool
-    ) -> None:
+    def prepare_for(self, index_base: int | None, only: Collection[str] | None) -> None:
         """Prepare for applying a model to this file.
 
-        ``index_base`` is the first index of its training file, ``names`` are the names of its
-        features; ``ignores_unknown`` leaves out other features.
+        ``index_base`` is the first index of its training file. Columns that are not in ``only`` are
+        left out; None takes all.
         """
         return None
 

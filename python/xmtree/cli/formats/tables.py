@@ -9,7 +9,7 @@ import re
 import sys
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
@@ -50,10 +50,7 @@ class Roles:
     label: str | None
     weight: str | None
     id: str | None
-    #: True if the label column holds several labels with a separator.
-    is_split: bool
     features: list[str]
-    unused: list[str]
     names: list[str]
 
 
@@ -74,7 +71,7 @@ class TableReader(Reader):
         self._pending: Iterator[Chunk] | None = None
         self._roles: Roles | None = None
         #: Columns to read; None reads all.
-        self._only: set[str] | None = None
+        self._only: Collection[str] | None = None
         self._selected: list[str] | None = None
         #: True if rows are dictionaries, which need not have the same keys.
         self.as_dicts = False
@@ -84,14 +81,6 @@ class TableReader(Reader):
         """Yield the rows chunk by chunk, at least one chunk unless there is no header."""
 
     @property
-    def has_one_label_each(self) -> bool:  # type: ignore[override]
-        return not self._known_roles().is_split
-
-    @property
-    def unused(self) -> list[str]:  # type: ignore[override]
-        return self._known_roles().unused
-
-    @property
     def features(self) -> list[str]:  # type: ignore[override]
         return self._selected or self._known_roles().features
 
@@ -99,11 +88,8 @@ class TableReader(Reader):
     def kind(self) -> str:  # type: ignore[override]
         return "numbers" if self._known_roles().text is None else "texts"
 
-    def prepare_for(
-        self, index_base: int | None, names: Collection[str] | None, ignores_unknown: bool
-    ) -> None:
-        if ignores_unknown and names is not None:
-            self._only = set(names)
+    def prepare_for(self, index_base: int | None, only: Collection[str] | None) -> None:
+        self._only = only
 
     def select(self, columns: list[str] | None) -> None:
         """Find the columns, and take these as features, in this order; None takes all others."""
@@ -192,16 +178,16 @@ class TableReader(Reader):
         known = () if self.as_dicts or self._selected else TEXT_NAMES
         text = self._column("text", known, [name for name in left if name != label])
         others = [name for name in left if name not in (label, text)]
-        features, unused = ([], others) if text else (others, [])
+        features, self.unused = ([], others) if text else (others, [])
         if not text and not features:
             raise ValueError(
                 f"{self.shown_name} has only {_shown(names)}: no column of texts or numbers is left"
             )
         separator, labels = self._options.label_separator, getattr(self._options, "labels", None)
-        is_split = labels == "sets" or (
-            labels != "one" and (separator is not None or label == "labels")
+        self.has_one_label_each = labels == "one" or (
+            labels != "sets" and separator is None and label != "labels"
         )
-        return Roles(text, label, weight, id_column, is_split, features, unused, names)
+        return Roles(text, label, weight, id_column, features, names)
 
     def _check_distinct(self) -> None:
         """Refuse a column that options give two roles."""
@@ -247,14 +233,14 @@ class TableReader(Reader):
     def _labels(self, value: Any, place: int) -> list[Any]:
         """Return the labels of a row."""
         if isinstance(value, list):
-            return [label for item in value for label in self._label(item, False, place)]
-        return self._label(value, self._known_roles().is_split, place)
+            return [label for item in value for label in self._label(item, True, place)]
+        return self._label(value, self.has_one_label_each, place)
 
-    def _label(self, value: Any, is_split: bool, place: int) -> list[Any]:
+    def _label(self, value: Any, is_one: bool, place: int) -> list[Any]:
         if value is None or value == "":
             return []
         if isinstance(value, str):
-            if not is_split:
+            if is_one:
                 return [value]
             parts = value.split(self._options.label_separator or ",")
             return [part.strip() for part in parts if part.strip()]
@@ -436,18 +422,18 @@ class JsonLinesReader(TableReader):
 
     def chunks(self) -> Iterator[Chunk]:
         numbered = enumerate(self.lines(), 1)
-        rows = ((line, self._object(line, text)) for line, text in numbered if text.strip())
+        found = ((line, self._object(line, text)) for line, text in numbered if text.strip())
         names: list[str] = []
-        while part := list(islice(rows, self.batch_size)):
-            places, objects = zip(*part, strict=True)
+        while part := list(islice(found, self.batch_size)):
+            lines, rows = map(list, zip(*part, strict=True))
             if self.as_dicts or not names:
-                names = list(dict.fromkeys(chain.from_iterable(objects)))
+                names = list(dict.fromkeys(chain.from_iterable(rows)))
             known = set(names)
             for line, row in part:
                 new = next((key for key in row if key not in known), None)
                 if new is not None:
                     raise self.wrong(line, f"the key {new!r} is not among those of the first batch")
-            yield Chunk(names, partial(_values, objects), list(places))
+            yield Chunk(names, partial(_values, rows), lines)
 
     def _object(self, number: int, line: str) -> dict[str, Any]:
         try:
@@ -490,7 +476,7 @@ class ParquetReader(TableReader):
             raise ValueError(f"{self.shown_name}: {error}") from error
 
 
-def _values(rows: Sequence[dict[str, Any]], name: str) -> list[Any]:
+def _values(rows: list[dict[str, Any]], name: str) -> list[Any]:
     return [row.get(name) for row in rows]
 
 
