@@ -28,8 +28,6 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
     _local_class: ClassVar[type[Any]]
     #: Local parameters without effect on a cluster, with the reason.
     _left_out: ClassVar[dict[str, str]] = {"n_jobs": "a worker's own threads are used"}
-    #: Prefix of the keys of its tasks.
-    _prefix: ClassVar[str]
     #: Submits all tasks of a training and returns the last, whose result is a fitted estimator.
     #: Arguments: tasks, local estimator, data source, all possible labels, and workers.
     _tasks: ClassVar[Callable[..., Future]]
@@ -104,7 +102,8 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         validate_params(local)
         workers = _cluster.workers_of(client)
         _cluster.logger.info("training %s on %d workers", type(local).__name__, len(workers))
-        with Tasks(client, self._prefix, f"training {type(self).__name__}") as tasks:
+        prefix = getattr(local, "_short_name", "text")
+        with Tasks(client, prefix, f"training {type(self).__name__}") as tasks:
             data = _partitions.Source.of(tasks, X, y, sample_weight)
             last = self._tasks(tasks, local, data, classes, workers)
             fitted = tasks.result(last, self.verbose)

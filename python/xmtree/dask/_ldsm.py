@@ -120,7 +120,6 @@ class DaskLdSMClassifier(DaskEstimator):
     """
 
     _local_class = LdSMClassifier
-    _prefix = "ldsm"
     _tasks = staticmethod(ldsm_tasks)
     _left_out: ClassVar[dict[str, str]] = {
         **DaskEstimator._left_out,

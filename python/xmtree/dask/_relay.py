@@ -271,7 +271,6 @@ class DaskOAAClassifier(DaskRelay):
     """
 
     _local_class = OAAClassifier
-    _prefix = "oaa"
 
 
 class DaskLOMTreeClassifier(DaskRelay):
@@ -295,7 +294,6 @@ class DaskLOMTreeClassifier(DaskRelay):
     """
 
     _local_class = LOMTreeClassifier
-    _prefix = "lomtree"
 
 
 class DaskRecallTreeClassifier(DaskRelay):
@@ -318,4 +316,3 @@ class DaskRecallTreeClassifier(DaskRelay):
     """
 
     _local_class = RecallTreeClassifier
-    _prefix = "recall-tree"

@@ -95,7 +95,6 @@ class DaskTextClassifier(DaskEstimator):
     """
 
     _local_class = TextClassifier
-    _prefix = "text"
     _tasks = staticmethod(text_tasks)
     learner: Any
 
