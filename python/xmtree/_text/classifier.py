@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, asdict, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass, field
 from functools import partial
 from numbers import Integral
 from pathlib import Path
@@ -20,6 +20,7 @@ from xmtree._delegation import DelegatedPredictions, learner_has
 from xmtree._explanation import Explanation, check_explains, explain_best
 from xmtree._labels import encode
 from xmtree._persistence import LEARNERS, Arrays, name_in_files
+from xmtree._prediction import documented_as
 from xmtree._predictor import Predictor
 from xmtree._sharing import learning
 from xmtree._sklearn import Interval, InvalidParameterError, validate_params
@@ -61,15 +62,8 @@ class TextPredictor(Predictor):
         super().__setstate__(learner)
 
 
-class _Trained:
-    """Fitted state of a text classifier."""
-
-    learner_: Learner
-    _features: TextFeatures
-
-
 @dataclass(eq=False, repr=False)
-class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
+class TextClassifier(DelegatedPredictions[TextsLike]):
     """Classifier of texts, for one label per text or label sets.
 
     Texts become weighted counts of words and word pairs, as by scikit-learn's vectorizers,
@@ -168,6 +162,8 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
     random_state: Seed = None
     n_jobs: int | None = None
     verbose: int = 0
+    learner_: Learner = field(init=False)
+    _features: TextFeatures = field(init=False)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -284,15 +280,8 @@ class TextClassifier(_Trained, DelegatedPredictions[TextsLike]):
         learner, row = learner._now(self._features.transform([text]))
         return explain_best(learner, row, k, partial(self._features.by_word, text))
 
+    @documented_as(Learner.save)
     def save(self, path: str | Path, *, compact: bool = False) -> None:
-        """Write the estimator to one file, for :func:`xmtree.load`.
-
-        Parameters
-        ----------
-        path : str or Path
-        compact : bool, default=False
-            Store only the parts of the learner that predictions need; see its ``save``.
-        """
         _persistence.check_fitted(self)
         seed = self.learner_._fitted_params()["seed"]
         params = _persistence.plain_params(self, seed, but="learner") | {"learner": self.learner}
