@@ -13,7 +13,8 @@ from sklearn.utils._param_validation import (
     StrOptions,
     validate_parameter_constraints,
 )
-from sklearn.utils.validation import _check_sample_weight, _get_feature_names
+from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _get_feature_names as feature_names
 
 if TYPE_CHECKING:
     # scikit-learn has no types, so its classes would accept any argument.
@@ -62,9 +63,3 @@ def sample_weights(weights: Any, X: Any) -> NDArray[np.float64]:
     if not checked.any():  # scikit-learn checks this from 1.9 on
         raise ValueError("sample_weight must contain at least one non-zero number")
     return checked
-
-
-def feature_names(X: Any) -> NDArray[Any] | None:
-    """Return the column names of a data frame if all of them are strings, else None."""
-    names: NDArray[Any] | None = _get_feature_names(X)
-    return names
