@@ -158,9 +158,7 @@ class LOMTreeClassifier(OneLabelMixin, TreeMixin, OnlineLearner):
         "paper_tree": True,
     }
 
-    #: Settings of the paper, equal to those of the program: the paper does not state its loss, and
-    #: its experiments used Vowpal Wabbit, which has only this one. The paper tuned T, swap
-    #: resistance, step size and passes for each data set.
+    #: Settings of the paper, which does not state its loss: Vowpal Wabbit has only this one.
     PAPER = VW
 
     n_estimators: int = 1
