@@ -66,10 +66,10 @@ class LdSMClassifier(ThresholdMixin, LinearMixin, TreeMixin, Learner):
     threshold : float, array of shape (n_classes,), {"row", "micro", "macro"} or None
         For label sets, :meth:`predict` returns the labels with a score above it; an array has a
         threshold for each of ``classes_``. With scorers, scores are probabilities. A word names an
-        average of F1, as for :class:`OAAClassifier`: ``fit`` finds the thresholds on a tenth of the
-        rows (a fifth of fewer than 10,000, at most 20,000) by a second model that it trains on the
-        others, which takes about as long again. With ``warm_start``, those of the first
-        :meth:`fit` are kept.
+        average of F1, as for :class:`OAAClassifier`. ``fit`` then trains a second model, which
+        takes about as long again, and finds the thresholds on rows that this model has not
+        learned: a tenth of the rows, at most 20,000, or a fifth of fewer than 10,000. With
+        ``warm_start``, the thresholds of the first :meth:`fit` are kept.
     n_labels : int, optional
         If given, and ``threshold`` is not, :meth:`predict` returns this number of best labels.
         If neither is given, it returns the labels with a probability above 1/2: the score with
@@ -108,11 +108,11 @@ class LdSMClassifier(ThresholdMixin, LinearMixin, TreeMixin, Learner):
     n_bits : int, optional
         Hash columns into ``2**n_bits``. Rows may then have any number of columns.
     n_negatives : int, optional
-        Number of labels for which a row is a negative example of the scorers. These are up to
-        ``n_negatives`` labels that are most likely by the trees not trained on the row (about one
-        tree in seven leaves it out), as many labels drawn by their frequency, and twice as many
-        with the largest margins of the scorers trained so far. None: 30, or 100 if at least 16
-        columns are filled in more than half of the rows, as those of embeddings are.
+        Number of labels of each kind for which a row is a negative example of the scorers. The
+        first kind are the labels that are most likely by the trees not trained on the row (about
+        one tree in seven leaves it out). The second kind are drawn by their frequency. Twice as
+        many have the largest margins of the scorers trained so far. None: 30, or 100 if at least
+        16 columns are filled in more than half of the rows, as those of embeddings are.
     tail_weight : float, default=0.5
         Rows with a label have the weight (inverse propensity of the label) ** ``tail_weight`` in
         its scorer's training, divided by the mean over all labels of all rows. The propensities

@@ -59,12 +59,12 @@ default="squared_hinge"
         ``partial_fit``. By default all weights are kept.
     threshold : float, array of shape (n_classes,), {"row", "micro", "macro"} or None
         For label sets, :meth:`predict` returns the labels with a probability above this, from 0
-        to below 1; an array has a threshold for each of ``classes_``. A word names an average of
-        F1, and ``fit`` finds the threshold of the highest one on the calibration rows: "row" over
-        rows, "micro" of the counts of all labels, "macro" over labels, with a threshold for each.
-        The best label is then always returned if all these rows have labels. None is "row".
-        With fewer than 96 rows it is 1/2. Words need ``calibrate`` and another loss than
-        "softmax"; None is 1/2 without these.
+        to below 1. An array has a threshold for each of ``classes_``. A word names an average of
+        F1, for which ``fit`` finds the best threshold on the calibration rows. "row" is the mean
+        over rows, "micro" is of the counts of all labels, "macro" is the mean over labels, with a
+        threshold for each. The best label is then always returned if all these rows have labels.
+        None is "row". With fewer than 96 rows the threshold is 1/2. Words need ``calibrate`` and
+        another loss than "softmax"; None is 1/2 without these.
     n_labels : int, optional
         For label sets without ``threshold``, :meth:`predict` returns this number of best labels.
     class_weight : dict or "balanced", optional
@@ -105,9 +105,9 @@ default="squared_hinge"
     scaling : {"auto", "none", "row", "standard", "log"}, default="auto"
         Scaling of features before learning. "standard" gives each column mean 0 and standard
         deviation 1; "row" gives each row length 1; "log" replaces x by ln(1 + x) (and -x by
-        -ln(1 + x)), for counts. "auto" is "standard" if in the rows of ``fit`` or of the first
-        ``partial_fit`` more than half of the values are not 0 and not all rows have length 1, as
-        embeddings have; else, and with ``n_bits``, it is "row". ``partial_fit`` updates means and
+        -ln(1 + x)), for counts. "auto" is "standard" if more than half of the values are not 0 and
+        rows differ in length (those of embeddings often do not), in ``fit`` or the first
+        ``partial_fit``. Else, and with ``n_bits``, it is "row". ``partial_fit`` updates means and
         deviations with the stream.
     n_bits : int, optional
         Hash features into 2^n_bits columns, from 1 to 31, for streams whose features are
