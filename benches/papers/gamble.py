@@ -15,7 +15,6 @@ LOWEST = {"glass": 27.5, "vehicle": 27.3, "vowel": 47.0, "segment": 4.62}
 LOWEST |= {"soybean-large": 5.65, "splice": 4.48, "satimage": 12.6, "pendigits": 4.71}
 ALONE = {PAPER: GambleClassifier.PAPER}
 BOTH = ALONE | {DEFAULT: {}}
-DEEP = ALONE | {DEFAULT: {"n_estimators": 1000}}
 SPHERE_ROUNDS = (1, 10, 20, 50, 120, 300, 1000)
 #: Rounds after which margins are compared, numbers of classes of the weights, and rounds of these.
 MARGIN_ROUNDS, WEIGHT_CLASSES, WEIGHT_ROUNDS = (20, 100, 1000), (3, 5, 10, 20), 100
@@ -303,10 +302,10 @@ ITEMS = (
     *(Item(f"portion-{n}", portion, BOTH, data=n) for n in LARGE[:2]),
     Item("mixed-vowel", mixed, BOTH, data="vowel"),
     Item("gamble-samme", against_samme, ALONE, needs=tuple(LOWEST)),
-    Item("gamble-leaves", leaves, DEEP, needs=("pendigits",)),
+    Item("gamble-leaves", leaves, ALONE, needs=("pendigits",)),
     Item("gamble-spheres", concentric, ALONE),
-    Item("gamble-margins", margins, DEEP, needs=()),
-    Item("gamble-weights", weights, DEEP, needs=()),
-    *(Item(f"gamble-flips-{n}", flips, DEEP, data=n) for n in ("vehicle", "segment")),
+    Item("gamble-margins", margins, ALONE, needs=()),
+    Item("gamble-weights", weights, ALONE, needs=()),
+    *(Item(f"gamble-flips-{n}", flips, ALONE, data=n) for n in ("vehicle", "segment")),
     *(Item(f"gamble-mh-{n}", mh, ALONE, data=n) for n in ("vowel", "soybean-large", *LARGE[:2])),
 )

@@ -249,14 +249,12 @@ STATE = {
     DEFAULT: {"tree": {}, "LOMtree": {}, "OAA": {}},
 }
 ALONE = {PAPER: RecallTreeClassifier.PAPER}
-NUMBERS = {PAPER: RecallTreeClassifier.PAPER, DEFAULT: {"loss": "logistic"}}
 CROSSED = STATE | {PAPER: STATE[PAPER] | {"OAA": AS_VW | {"loss": "logistic"}}}
 ONE = {PAPER: RecallTreeClassifier.PAPER, DEFAULT: {"beam_size": 1}}
 ITEMS = (
     Item("recall-words", next_word, THREE, needs=(TEXT,)),
     Item("recall-order", in_order, MODES, needs=(TEXT,)),
-    *(Item(f"recall-candidates-{n}", candidates, NUMBERS, data=n) for n in OBJECTS[:-1]),
-    Item("recall-candidates-omniglot", candidates, ALONE, data="omniglot"),
+    *(Item(f"recall-candidates-{name}", candidates, ALONE, data=name) for name in OBJECTS),
     Item("recall-bound", bound, MODES, needs=(TEXT,)),
     *(Item(f"recall-space-{name}", space, STATE, data=name) for name in OBJECTS[1:]),
     *(Item(f"recall-touched-{name}", touched, ONE, data=name) for name in OBJECTS[1:]),

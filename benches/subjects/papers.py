@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 from harness.case import Case, rows
 from harness.pages import fill, markdown
-from harness.plot import looks, points
 from papers import gamble, ldsm, lomtree, recall_tree
 from papers.statements import (
     BETTER,
@@ -244,6 +243,9 @@ def paper_page(paper, values):
 
 def pictures(record):
     """Yield a picture for each paper, with the means of its curves."""
+    # Hundreds of short runs need not import matplotlib.
+    from harness.plot import looks, points
+
     values = Values(record)
     for paper, about in PAPERS.items():
         groups: dict[str, dict[str, tuple]] = {}
