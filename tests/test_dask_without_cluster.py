@@ -15,7 +15,7 @@ pytest.importorskip("distributed")
 
 from test_ldsm import FEW, X_NEW, X, Y
 from xmtree import LdSMClassifier, OAAClassifier
-from xmtree.dask import DaskLdSMClassifier
+from xmtree.dask import DaskLdSMClassifier, DaskTextClassifier
 from xmtree.dask._base import _predicted, _scored, _topk
 from xmtree.dask._cluster import workers_of
 from xmtree.dask._ldsm import _fitted, _read
@@ -30,6 +30,20 @@ def test_parameters_without_effect_are_refused():
         DaskLdSMClassifier(warm_start=True)
     with pytest.raises(TypeError, match="n_trees"):
         DaskLdSMClassifier(n_trees=2)
+
+
+@pytest.mark.parametrize(
+    ("learner", "name"),
+    [
+        (OAAClassifier(early_stopping=True), "early_stopping"),
+        (OAAClassifier(n_jobs=2), "n_jobs"),
+        (LdSMClassifier(warm_start=True), "warm_start"),
+    ],
+)
+def test_parameters_of_the_learner_of_texts_without_effect_are_refused(learner, name):
+    model = DaskTextClassifier(learner=learner)
+    with pytest.raises(TypeError, match=rf"learner: {type(learner).__name__} .* '{name}'"):
+        model.fit(["a text"], ["a label"])
 
 
 def test_a_missing_client_is_reported():

@@ -159,7 +159,7 @@ def _check_one_each(reader: Reader, batch: Batch, labels: Labels, first_row: int
         row = int(wrong[0])
         raise ValueError(
             f"{reader.place(batch, row, first_row)}: {labels.lengths[row]} labels, expected "
-            "exactly one per row (ldsm and oaa also learn label sets: --labels sets)"
+            "exactly one per row (ldsm, oaa and random-tree also learn label sets: --labels sets)"
         )
 
 

@@ -1,6 +1,5 @@
 """Text classification on a cluster: features are counted and made in the partitions."""
 
-from collections.abc import Callable
 from operator import itemgetter
 from typing import Any, Self
 
@@ -15,15 +14,15 @@ from xmtree._text.features import Settings, TextCounts, TextFeatures, as_texts, 
 from xmtree._text.rules import learner_and_settings
 from xmtree.dask._base import DaskEstimator, snapshot
 from xmtree.dask._cluster import Tasks, Workers
-from xmtree.dask._ldsm import ldsm_tasks
+from xmtree.dask._ldsm import DaskLdSMClassifier
 from xmtree.dask._partitions import Source
 from xmtree.dask._plan import joined_labels, labels_of
-from xmtree.dask._relay import relay_tasks
+from xmtree.dask._relay import DaskOAAClassifier
 
-#: Learners that can be trained on a cluster, with their tasks.
-_TASKS: dict[type[Any], Callable[..., Future]] = {
-    LdSMClassifier: ldsm_tasks,
-    OAAClassifier: relay_tasks,
+#: Learners that can be trained on a cluster, and how.
+_ON_CLUSTER: dict[type[Any], type[DaskEstimator]] = {
+    LdSMClassifier: DaskLdSMClassifier,
+    OAAClassifier: DaskOAAClassifier,
 }
 
 
@@ -41,7 +40,9 @@ def text_tasks(
         (tasks.submit("rows", _rows, features, texts), labels, weights)
         for texts, labels, weights in data.parts
     ]
-    trained = _TASKS[type(learner)](tasks, learner, Source(tasks, parts), classes, workers)
+    trained = _ON_CLUSTER[type(learner)]._tasks(
+        tasks, learner, Source(tasks, parts), classes, workers
+    )
     return tasks.submit("classifier", _fitted, local, features, trained)
 
 
@@ -86,8 +87,9 @@ class DaskTextClassifier(DaskEstimator):
     client : as for :class:`DaskLdSMClassifier`
     **params
         Parameters of :class:`xmtree.TextClassifier` except ``n_jobs``. The learner must be
-        "auto", an :class:`xmtree.LdSMClassifier` or an :class:`xmtree.OAAClassifier`.
-        ``verbose=1`` shows a progress bar of the tasks.
+        "auto", an :class:`xmtree.LdSMClassifier` or an :class:`xmtree.OAAClassifier`, with
+        parameters that its estimator on a cluster has. ``verbose=1`` shows a progress bar of the
+        tasks.
 
     Attributes
     ----------
@@ -117,9 +119,17 @@ class DaskTextClassifier(DaskEstimator):
         self
         """
         learner = self.learner
-        if not isinstance(learner, str) and type(learner) not in _TASKS:
-            raise TypeError(
-                'learner must be "auto", an LdSMClassifier or an OAAClassifier, '
-                f"got {type(learner).__name__}"
-            )
+        if not isinstance(learner, str):
+            if type(learner) not in _ON_CLUSTER:
+                raise TypeError(
+                    'learner must be "auto", an LdSMClassifier or an OAAClassifier, '
+                    f"got {type(learner).__name__}"
+                )
+            defaults = type(learner)().get_params()
+            for name, reason in _ON_CLUSTER[type(learner)]._left_out.items():
+                if getattr(learner, name) != defaults[name]:
+                    raise TypeError(
+                        f"learner: {type(learner).__name__} on a cluster has no parameter "
+                        f"{name!r}: {reason}"
+                    )
         return self._fit(texts, labels, sample_weight, None)
