@@ -72,8 +72,7 @@ def plot_tree(
     >>> ax.get_title().splitlines()[0]
     'LOMTreeClassifier'
     """
-    learner = _learner_of(estimator)
-    trees = _trees_of(learner)
+    learner, trees = _learner_and_trees(estimator)
     chosen = trees[_tree_number(tree, len(trees))]
     if not _validation.is_integer(max_depth, 0):
         raise ValueError(f"max_depth must be an integer of at least 0, got {max_depth!r}")
@@ -155,8 +154,7 @@ def plot_depth_histogram(
     >>> round(float(sum(bar.get_height() for bar in ax.patches)), 6)
     1.0
     """
-    learner = _learner_of(estimator)
-    trees = _trees_of(learner)
+    learner, trees = _learner_and_trees(estimator)
     which = f"all {len(trees)} trees" if len(trees) > 1 else "tree 0 of 1"
     chosen = trees
     if tree is not None:
@@ -185,24 +183,20 @@ def plot_depth_histogram(
     return ax
 
 
-def _learner_of(estimator: Any) -> Any:
-    """Return the learner inside a pipeline or text classifier."""
+def _learner_and_trees(estimator: Any) -> tuple[Any, list[Any]]:
+    """Return the learner inside a pipeline or text classifier, and its trees."""
     if isinstance(estimator, Pipeline):
         estimator = estimator[-1]
     learner = getattr(estimator, "learner_", estimator)
     if not hasattr(type(learner), "trees_"):
         raise AttributeError(f"{type(learner).__name__} has no trees to draw")
-    return learner
-
-
-def _trees_of(learner: Any) -> list[Any]:
-    trees: list[Any] = learner.trees_
+    trees = learner.trees_
     if "n_examples" not in trees[0]:
         raise ValueError(
             f"this {type(learner).__name__} has no node statistics; "
             "train it with keep_statistics=True"
         )
-    return trees
+    return learner, trees
 
 
 def _tree_number(tree: Any, n_trees: int) -> int:
