@@ -230,7 +230,8 @@ default="squared_hinge"
         super()._set_more_state(state)
         self._check_thresholds()
 
-    def _fitted_thresholds(self) -> Thresholds | None:
+    @property
+    def _thresholds(self) -> Thresholds | None:  # type: ignore[override]
         return self._calibration.thresholds
 
     def _label_sets(self, X: Any) -> Any:

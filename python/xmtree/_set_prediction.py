@@ -18,19 +18,16 @@ class ThresholdMixin:
     """The parameter ``threshold`` of learners of label sets."""
 
     threshold: Any
+    #: Thresholds that training has fitted.
     _thresholds: Thresholds | None = None
 
     def _default_bounds(self) -> tuple[float, int]:
         """Return threshold and smallest number of labels of ``threshold=None``."""
         raise NotImplementedError
 
-    def _fitted_thresholds(self) -> Thresholds | None:
-        """Return what training has fitted."""
-        return self._thresholds
-
     def _check_thresholds(self: Any) -> None:
         """Refuse thresholds from a file that do not fit the classes."""
-        found = self._fitted_thresholds()
+        found = self._thresholds
         if found is not None and found.values.shape not in ((), (len(self.classes_),)):
             raise ValueError(f"{len(found.values)} thresholds")
 
@@ -48,7 +45,7 @@ class ThresholdMixin:
         validate_params(self, "threshold")
         if not isinstance(self.threshold, str):
             return checked(self.threshold, len(self.classes_)), 0
-        found = self._fitted_thresholds()
+        found = self._thresholds
         if found is None or found.average != self.threshold:
             had = "no fitted threshold" if found is None else f'threshold="{found.average}"'
             raise ValueError(
