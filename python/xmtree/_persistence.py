@@ -15,6 +15,7 @@ from typing import Any, get_args
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _core, _validation
 from xmtree._labels import Labels
@@ -80,10 +81,7 @@ def save_around(
 
 def check_fitted(estimator: Any) -> None:
     """Refuse to save an estimator that is not fitted."""
-    if not estimator.__sklearn_is_fitted__():
-        raise sklearn.exceptions.NotFittedError(
-            f"this {type(estimator).__name__} is not fitted; call fit before save"
-        )
+    check_is_fitted(estimator, msg="this %(name)s is not fitted; call fit before save")
 
 
 def _describe(estimator: Any) -> tuple[dict[str, Any], Arrays]:
