@@ -135,7 +135,7 @@ class Boosting(OneLabelMixin, TreeMixin, ExplainMixin, DecisionMixin, Learner):
         array of shape (n,)
         """
         now, rows = self._now(X)
-        _validation.check_dense_size(rows.shape[0], now._n_trees(), 4, columns="trees")
+        _validation.check_dense_size(rows.shape[0], now.n_estimators_, 4, columns="trees")
         stages = now._call(now._model.staged_predict, rows)
         for stage in range(stages.shape[1]):
             yield now.classes_[stages[:, stage]]
@@ -173,7 +173,7 @@ class Boosting(OneLabelMixin, TreeMixin, ExplainMixin, DecisionMixin, Learner):
     @property
     def n_estimators_(self) -> int:
         """Return the number of trees, after early stopping that of the best round."""
-        return self._n_trees()
+        return int(self._fitted().summary()["n_trees"])
 
     @property
     def temperature_(self) -> float:
@@ -206,7 +206,7 @@ class Boosting(OneLabelMixin, TreeMixin, ExplainMixin, DecisionMixin, Learner):
     def _staged_scores(self, rows: Any) -> Iterator[NDArray[np.float64]]:
         self._check_dense_size(rows)
         scores = np.zeros((rows.shape[0], len(self.classes_)))
-        for tree in range(self._n_trees()):
+        for tree in range(self.n_estimators_):
             options = json.dumps({"first_tree": tree, "last_tree": tree + 1})
             scores = scores + self._call(self._model.predict_scores, rows, options)
             yield scores
@@ -217,9 +217,6 @@ class Boosting(OneLabelMixin, TreeMixin, ExplainMixin, DecisionMixin, Learner):
             name: values for name, values in found if len(values)
         }
         super()._adopt(model, change)
-
-    def _n_trees(self) -> int:
-        return int(self._fitted().summary()["n_trees"])
 
     def _to_probabilities(self, scores: NDArray[Any]) -> NDArray[np.float32]:
         # With a single class the divisor would be 0.
