@@ -80,12 +80,6 @@ class Vocabulary:
         return row_sets(positions(flat, self.classes), labels.lengths, len(self.classes))
 
     @staticmethod
-    def from_learner(learner: Any, reader: Reader, grows: bool) -> "Vocabulary":
-        """Return the vocabulary of a trained learner, to train it further."""
-        converts = reader.untyped_labels and learner.classes_.dtype.kind in "iu"
-        return Vocabulary(learner.classes_, learner._y_form != "labels", converts, grows)
-
-    @staticmethod
     def announced(reader: Reader, first: Batch, sets: Sets) -> "Vocabulary":
         """Return the labels announced by the header of a file, given its first batch."""
         labels = reader.labels_of(first)

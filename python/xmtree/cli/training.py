@@ -121,7 +121,9 @@ def _scan(reader: Reader, sets: Sets, numbers: dict[str, int] | None) -> Vocabul
 
 def learn_on(model: Model, reader: Reader, n_passes: int, verbose: int, grows: bool) -> None:
     """Train a model further, in the order of the file; with ``grows`` also on new labels."""
-    vocabulary = Vocabulary.from_learner(model.learner, reader, grows)
+    learner = model.learner
+    converts = reader.untyped_labels and learner.classes_.dtype.kind in "iu"
+    vocabulary = Vocabulary(learner.classes_, learner._y_form != "labels", converts, grows)
 
     def rows_of(batch: Batch, first_row: int) -> Any:
         return batch.rows if model.takes == "texts" else model.rows(batch, reader, first_row)

@@ -55,11 +55,6 @@ def workers_of(client: Client) -> Workers:
     return workers
 
 
-def threads_of(workers: Workers) -> list[int]:
-    """Return the threads of each worker."""
-    return [int(worker["nthreads"]) for worker in workers.values()]
-
-
 def refuse(needed: Callable[[int], int], what: str, workers: Workers) -> None:
     """Raise a MemoryError if a worker has too little memory.
 

@@ -11,7 +11,7 @@ from xmtree import _class_weight, _core, _validation
 from xmtree._labels import Labels
 from xmtree._ldsm import LdSMClassifier
 from xmtree.dask._base import DaskEstimator, snapshot
-from xmtree.dask._cluster import Tasks, Workers, refuse, threads_of
+from xmtree.dask._cluster import Tasks, Workers, refuse
 from xmtree.dask._partitions import ReadData
 
 
@@ -23,7 +23,8 @@ def ldsm_tasks(
     prepared = read_data(partial(_read, local, json.dumps(params), classes, workers))
     training = tasks.submit("examples", itemgetter(0), prepared)
     # A tree is trained on one worker.
-    threads, n_trees = threads_of(workers), int(params["n_estimators"])
+    threads = [int(worker["nthreads"]) for worker in workers.values()]
+    n_trees = int(params["n_estimators"])
     n_threads = max(1, min(min(threads), sum(threads) // n_trees))
     trees = [
         tasks.submit("tree", _core.LdsmTraining.trees, training, [number], n_threads=n_threads)

@@ -28,20 +28,16 @@ class Categories:
             column: {name: number for number, name in enumerate(known)}
             for column, known in names.items()
         }
-        self._may_learn, self._declared = may_learn, declared
+        self.may_learn, self._declared = may_learn, declared
 
     @property
     def is_exact(self) -> bool:
         """Return whether a matrix must be in double precision."""
         return self._declared or bool(self.numbers)
 
-    def learns(self, column: str) -> bool:
-        """Return whether a column without numbers is one of categories."""
-        return column in self._may_learn
-
     def encoded(self, column: str, values: list[Any]) -> NDArray[np.float64]:
         """Return numbers of names, that after the last for unknown ones, NaN for missing ones."""
-        known, is_new = self.numbers.setdefault(column, {}), self.learns(column)
+        known, is_new = self.numbers.setdefault(column, {}), column in self.may_learn
         numbers = np.full(len(values), np.nan)
         for at, value in enumerate(values):
             if value not in (None, "") and value == value:
@@ -57,7 +53,7 @@ class Categories:
             return None
         allowed: Any = (str, int, float, type(None))
         why = "which is neither text nor a number"
-        if not self.learns(column) and all(isinstance(n, str) for n in self.numbers[column]):
+        if column not in self.may_learn and all(isinstance(n, str) for n in self.numbers[column]):
             allowed = (str, type(None))
             why = "which is not text, as all that the model knows in this column"
         wrong = (

@@ -305,7 +305,7 @@ class TableReader(Reader):
             try:
                 return self._numbers(chunk, name)
             except ValueError:
-                if categories is None or not categories.learns(name):
+                if categories is None or name not in categories.may_learn:
                     raise
                 if self.is_stdin and not is_first:
                     raise ValueError(
