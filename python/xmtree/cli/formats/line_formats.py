@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 
-from xmtree.cli.formats.reader import Batch, Labels, Reader, Sets, is_plain_number
+from xmtree.cli.formats.reader import Batch, Labels, Reader, Sets, is_number
 
 #: Prefix of labels in fastText's format.
 _PREFIX = "__label__"
@@ -149,7 +149,7 @@ def _feature(word: str) -> tuple[str, float]:
     name, value = _split(word, "feature")
     if value is None:
         return name, 1.0
-    if _is_word(value):
+    if value and ":" not in value and not is_number(value):
         return f"{name}^{value}", 1.0
     return name, _number(value, f"value of the feature {name!r}")
 
@@ -162,20 +162,7 @@ def _split(word: str, what: str) -> tuple[str, str | None]:
     return name, value if colon else None
 
 
-def _is_word(value: str) -> bool:
-    """Return whether a value is a category and not a number."""
-    try:
-        float(value)
-    except ValueError:
-        return bool(value) and ":" not in value
-    return not is_plain_number(value)
-
-
 def _number(text: str, what: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number) or not is_plain_number(text):
+    if not (is_number(text) and math.isfinite(float(text))):
         raise ValueError(f"the {what} must be a finite number, got {text!r}")
-    return number
+    return float(text)

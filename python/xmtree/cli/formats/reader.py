@@ -223,6 +223,15 @@ def is_plain_number(text: str) -> bool:
     return "_" not in text and text.isascii()
 
 
+def is_number(value: Any) -> bool:
+    """Return whether ``value`` is a number, or plain text of one."""
+    try:
+        float(value)
+    except (ValueError, TypeError, OverflowError):
+        return False
+    return not isinstance(value, str) or is_plain_number(value)
+
+
 def lines(path: str, name: str) -> Iterator[str]:
     """Yield the lines of a text file, plain or compressed; ``name`` is its name in messages."""
     number = 0

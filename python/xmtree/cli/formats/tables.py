@@ -22,7 +22,7 @@ from xmtree._labels.forms import shown
 from xmtree._validation import MAX_REAL
 from xmtree.cli.errors import WrongUsage
 from xmtree.cli.formats.categories import LateCategories
-from xmtree.cli.formats.reader import Batch, Labels, Reader, Sets, is_plain_number
+from xmtree.cli.formats.reader import Batch, Labels, Reader, Sets, is_number, is_plain_number
 
 #: Column names that are recognized without an option.
 TEXT_NAMES = ("text",)
@@ -276,8 +276,8 @@ class TableReader(Reader):
             for row, value, place in zip(rows, chunk.values(name), chunk.places, strict=True):
                 if value is None or value == "":
                     continue
-                if not isinstance(value, str) or (self.untyped_labels and _is_number(value)):
-                    if not _is_number(value) or abs(float(value)) > MAX_REAL:
+                if not isinstance(value, str) or (self.untyped_labels and is_number(value)):
+                    if not is_number(value) or abs(float(value)) > MAX_REAL:
                         message = f"{name!r} holds {value!r:.60}, expected a finite number or text"
                         raise ValueError(f"{self._row(place)}: {message}")
                     value = float(value)
@@ -289,7 +289,7 @@ class TableReader(Reader):
         """Return a column of importance weights."""
         weights = []
         for value, place in zip(chunk.values(name), chunk.places, strict=True):
-            is_weight = value not in (None, "") and _is_number(value)
+            is_weight = value not in (None, "") and is_number(value)
             if not (is_weight and 0 <= float(value) <= MAX_REAL):
                 raise ValueError(
                     f"{self._row(place)}: column {name!r} holds {value!r:.60}, expected a weight, "
@@ -334,7 +334,7 @@ class TableReader(Reader):
             return np.array(values, np.float64)
         except (ValueError, TypeError, OverflowError):
             value, place = next(
-                (v, p) for v, p in zip(values, chunk.places, strict=True) if not _is_number(v)
+                (v, p) for v, p in zip(values, chunk.places, strict=True) if not is_number(v)
             )
             raise ValueError(
                 f"{self._row(place)}: column {name!r} holds {value!r:.60}, which is not a number; "
@@ -494,14 +494,6 @@ def _float_column(batch: Any, name: str) -> NDArray[np.float64] | None:
         return None
     found: NDArray[np.float64] = column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
     return found
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (ValueError, TypeError, OverflowError):
-        return False
-    return not isinstance(value, str) or is_plain_number(value)
 
 
 def _shown(names: list[str]) -> str:
