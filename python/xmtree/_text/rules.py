@@ -40,12 +40,9 @@ def new_learner(estimator: Any, target: Target | None) -> Any:
     """Return the learner to train: :func:`choose`'s, or a clone of the given one."""
     given = estimator.learner
     learner: Any = choose(target) if isinstance(given, str) else clone(given)
-    if learner.random_state is None:
-        learner.set_params(random_state=estimator.random_state)
-    if learner.n_jobs is None:
-        learner.set_params(n_jobs=estimator.n_jobs)
-    if learner.class_weight is None:
-        learner.set_params(class_weight=estimator.class_weight)
+    for name in ("random_state", "n_jobs", "class_weight"):
+        if getattr(learner, name) is None:
+            learner.set_params(**{name: getattr(estimator, name)})
     if estimator.verbose:
         learner.set_params(verbose=estimator.verbose)
     return learner
