@@ -346,19 +346,14 @@ class ActiveSession(SessionPredictor):
         considered = draw.permutation(rest)[: max(n, math.ceil(self.pool_share * len(rest)))]
         utilities = selection.margins(self._latest, self._pool[considered])
         order = np.argsort(-utilities, kind="stable")
-        chosen = order[self._batch(considered[order], n)]
+        chosen, candidates = order[:n], order[: self.diversity * n]
+        if len(candidates) > n:
+            pairs, _ = self._latest._topk(self._pool[considered[candidates]], 2)
+            chosen = candidates[selection.spread(pairs, n)]
         self._queried = considered[chosen]
-        pairs = zip(self._queried.tolist(), utilities[chosen].tolist(), strict=True)
-        self._queried_utilities = dict(pairs)
+        known = zip(self._queried.tolist(), utilities[chosen].tolist(), strict=True)
+        self._queried_utilities = dict(known)
         self._measure(utility=float(np.median(utilities)))
-
-    def _batch(self, rows: Rows, n: int) -> Any:
-        """Return positions of the ``n`` queries in ``rows``, most useful first."""
-        candidates = rows[: self.diversity * n]
-        if len(candidates) <= n:
-            return slice(n)
-        pairs, _ = self._latest._topk(self._pool[candidates], 2)
-        return selection.spread(pairs, n)
 
     def _compare(self, rows: Rows, labels: NDArray[Any]) -> None:
         """Compare new labels with predictions before training on them."""
