@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmtree._labels.forms import shown
+from xmtree._persistence import TABLE_OPTIONS
 from xmtree._validation import MAX_REAL
 from xmtree.cli.errors import WrongUsage
 from xmtree.cli.formats.categories import LateCategories
@@ -57,10 +58,7 @@ class Roles:
 class TableReader(Reader):
     """A file of rows with named columns."""
 
-    takes = frozenset(
-        {"text_column", "label_column", "label_separator", "ignore_column"}
-        | {"weight_column", "id_column"}
-    )
+    takes = TABLE_OPTIONS - {"no_header", "delimiter"}
     #: True if messages name a row by its line.
     has_lines: ClassVar[bool] = True
     #: True if a row need not have all columns.
@@ -150,6 +148,10 @@ class TableReader(Reader):
 
     def _row(self, place: int) -> str:
         return f"{self.shown_name}:{place}" if self.has_lines else f"{self.shown_name}, row {place}"
+
+    def _wrong_value(self, place: int, name: str, value: Any, what: str) -> ValueError:
+        """Return the error of a value in a column."""
+        return ValueError(f"{self._row(place)}: column {name!r} holds {value!r:.60}, {what}")
 
     def _known_roles(self) -> Roles:
         """Return the roles, from the first rows; these are kept for stdin."""
@@ -257,9 +259,7 @@ class TableReader(Reader):
         texts = ["" if value is None else value for value in chunk.values(name)]
         for text, place in zip(texts, chunk.places, strict=True):
             if not isinstance(text, str):
-                raise ValueError(
-                    f"{self._row(place)}: column {name!r} holds {text!r}, which is not text"
-                )
+                raise self._wrong_value(place, name, text, "which is not text")
         return texts
 
     def _dicts(self, chunk: Chunk) -> list[dict[str, Any]]:
@@ -291,10 +291,8 @@ class TableReader(Reader):
         for value, place in zip(chunk.values(name), chunk.places, strict=True):
             is_weight = value not in (None, "") and is_number(value)
             if not (is_weight and 0 <= float(value) <= MAX_REAL):
-                raise ValueError(
-                    f"{self._row(place)}: column {name!r} holds {value!r:.60}, expected a weight, "
-                    "a finite number of 0 or more"
-                )
+                what = "expected a weight, a finite number of 0 or more"
+                raise self._wrong_value(place, name, value, what)
             weights.append(float(value))
         return np.array(weights)
 
@@ -318,8 +316,7 @@ class TableReader(Reader):
         wrong = categories.wrong(name, values)
         if wrong is not None:
             at, why = wrong
-            place = self._row(chunk.places[at])
-            raise ValueError(f"{place}: column {name!r} holds {values[at]!r:.60}, {why}")
+            raise self._wrong_value(chunk.places[at], name, values[at], why)
         return categories.encoded(name, values)
 
     def _numbers(self, chunk: Chunk, name: str) -> NDArray[np.float64]:
@@ -336,11 +333,11 @@ class TableReader(Reader):
             value, place = next(
                 (v, p) for v, p in zip(values, chunk.places, strict=True) if not is_number(v)
             )
-            raise ValueError(
-                f"{self._row(place)}: column {name!r} holds {value!r:.60}, which is not a number; "
-                f"name a column of texts by --text-column, or leave it out: --ignore-column {name}"
-                f"{self.takes_categories}{self._hint(chunk.names)}"
-            ) from None
+            what = (
+                f"which is not a number; name a column of texts by --text-column, or leave it out: "
+                f"--ignore-column {name}{self.takes_categories}{self._hint(chunk.names)}"
+            )
+            raise self._wrong_value(place, name, value, what) from None
 
 
 class CsvReader(TableReader):
@@ -348,7 +345,7 @@ class CsvReader(TableReader):
 
     name = "csv"
     endings = (".csv",)
-    takes = TableReader.takes | {"no_header", "delimiter"}
+    takes = TABLE_OPTIONS
     delimiter: ClassVar[str] = ","
 
     def __init__(self, path: str, options: argparse.Namespace) -> None:
