@@ -49,11 +49,6 @@ class Vocabulary:
     #: Whether new labels may occur too; None if none can.
     grows: bool | None = None
 
-    @property
-    def argument(self) -> Any:
-        """Return the argument ``classes`` of ``partial_fit``."""
-        return "grow" if self.grows else self.classes
-
     def target(self, reader: Reader, batch: Batch, first_row: int) -> Any:
         """Return the labels of a batch as ``partial_fit`` takes them."""
         labels = reader.labels_of(batch)

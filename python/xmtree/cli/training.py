@@ -152,7 +152,8 @@ def _learn(
             for first_row, batch in batches:
                 y, X = vocabulary.target(reader, batch, first_row), rows_of(batch, first_row)
                 weights = _weights(batch)
-                estimator.partial_fit(X, y, classes=vocabulary.argument, sample_weight=weights)
+                classes = "grow" if vocabulary.grows else vocabulary.classes
+                estimator.partial_fit(X, y, classes=classes, sample_weight=weights)
                 n_examples += len(batch)
                 learner = learner_of(estimator)
                 if report and isinstance(learner, OnlineLearner):

@@ -152,13 +152,6 @@ def _mean(above: NDArray[Any], below: NDArray[Any], zero_division: float) -> flo
     return float(values.mean()) if len(values) else float(zero_division)
 
 
-_MEASURES: dict[str, Callable[..., float]] = {
-    "f1": f1_score,
-    "precision": precision_score,
-    "recall": recall_score,
-}
-
-
 @dataclass(frozen=True)
 class SetScorer:
     """Scorer of the label sets that an estimator predicts."""
@@ -183,8 +176,9 @@ def set_scorers(
     averages: Any = [average] if isinstance(average, str) else list(average)
     for each in averages:
         _check_average(each)
+    measures = {"f1": f1_score, "precision": precision_score, "recall": recall_score}
     return {
         f"{name}_{each}": SetScorer(measure, each, classes)
         for each in averages
-        for name, measure in _MEASURES.items()
+        for name, measure in measures.items()
     }
