@@ -82,11 +82,7 @@ def calibration_error(
 
 
 def reliability_bins(
-    y_true: LabelsLike,
-    labels: ArrayLike,
-    probabilities: ArrayLike,
-    n_bins: int,
-    classes: ArrayLike | None = None,
+    y_true: Any, labels: Any, probabilities: Any, n_bins: int, classes: Any = None
 ) -> ReliabilityBins:
     """Return predictions in bins; arguments as for :func:`calibration_error`."""
     if not _validation.is_integer(n_bins, 1):

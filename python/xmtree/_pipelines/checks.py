@@ -108,23 +108,18 @@ _PARAMETERS: dict[str, tuple[Callable[[Any], bool], str]] = {
 def check(part: Any, attributes: dict[str, str], *, complete: bool = True) -> None:
     """Raise ValueError or TypeError unless parameters and attributes of a part are consistent.
 
-    Parameters
-    ----------
-    part : transformer of the table, or Pipeline, fitted or not
-    attributes : dict
-        Expected type of each attribute, alternatives separated by |:
+    The part may be unfitted. With ``complete``, private attributes must be present too.
+    ``attributes`` has the expected type of each, alternatives separated by |:
 
-        - ``int`` (at least 0), ``float`` (finite), ``gaps`` (finite or NaN), ``bool``, ``str``,
-          ``dtype``, ``none``, or the name of the class of a fitted part;
-        - ``float[k,n]``, an array of this shape. A letter is the same length in all attributes,
-          ``#k`` that length itself, and ``n`` is ``n_features_in_``;
-        - ``plain[n]``, an array of numbers, strings and None;
-        - ``*``, anything; a function below checks it.
+    - ``int`` (at least 0), ``float`` (finite), ``gaps`` (finite or NaN), ``bool``, ``str``,
+      ``dtype``, ``none``, or the name of the class of a fitted part;
+    - ``float[k,n]``, an array of this shape. A letter is the same length in all attributes,
+      ``#k`` that length itself, and ``n`` is ``n_features_in_``;
+    - ``plain[n]``, an array of numbers, strings and None;
+    - ``*``, anything; a function below checks it.
 
-        ``?`` at the end: may be absent. ``/name``: may be absent or None if the attribute or
-        parameter ``name`` is false.
-    complete : bool
-        Whether private attributes must be present too.
+    ``?`` at the end: may be absent. ``/name``: may be absent or None if the attribute or
+    parameter ``name`` is false.
     """
     params = part.get_params(deep=False)
     # Pipeline and FeatureUnion have no constraints; their steps are checked below.

@@ -5,26 +5,19 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from xmtree import _core, _validation
 from xmtree._labels import matching
 from xmtree._labels.forms import Indicator, as_label_lists, read
 from xmtree._pipelines import last_step
-from xmtree._typing import LabelsLike
 
 Empty = Literal["zero", "skip"]
 Cuts = Sequence[int] | NDArray[np.integer[Any]]
 
 
 def measure(
-    name: str,
-    y_true: LabelsLike,
-    y_pred: LabelsLike,
-    k: Any,
-    classes: Any,
-    empty: str,
-    propensities: ArrayLike | None = None,
+    name: str, y_true: Any, y_pred: Any, k: Any, classes: Any, empty: str, propensities: Any = None
 ) -> float | NDArray[np.float64]:
     """Return the measure of this name: a number for one k, an array for several."""
     requested = as_cuts(k)
