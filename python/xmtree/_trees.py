@@ -25,7 +25,11 @@ class TreeMixin:
     def trees_(self) -> list[Bunch]:
         """Return the arrays of each tree, one entry per node; each access makes a new copy."""
         check_is_fitted(self)
-        trees = [_frozen(tree) for tree in self._model.trees()]
+        trees = [Bunch(**tree) for tree in self._model.trees()]
+        for tree in trees:
+            for values in tree.values():
+                if isinstance(values, np.ndarray):
+                    values.setflags(write=False)
         if not trees:
             raise AttributeError(
                 f"this {type(self).__name__} has no trees_, as it was saved for prediction only "
@@ -97,10 +101,3 @@ def upper_nodes(tree: Any, levels: int) -> Iterator[tuple[int, int, bool]]:
         yield node, level, bool(inside) and level == levels
         if level < levels:
             stack.extend((child, level + 1) for child in reversed(inside))
-
-
-def _frozen(tree: dict[str, Any]) -> Bunch:
-    for value in tree.values():
-        if isinstance(value, np.ndarray):
-            value.setflags(write=False)
-    return Bunch(**tree)

@@ -52,17 +52,14 @@ def parts_of(data: Any, name: str, X: Any) -> list[Any]:
     if isinstance(data, da.Array):
         if data.ndim == 2 and data.numblocks[1] > 1:
             data = data.rechunk({1: -1})
-        if isinstance(X, da.Array) and data.chunks[0] != X.chunks[0] and _are_known(data, X):
+        # Unknown sizes are NaN.
+        has_sizes = isinstance(X, da.Array) and not np.isnan(data.shape[0] + X.shape[0])
+        if has_sizes and data.chunks[0] != X.chunks[0]:
             if data.shape[0] != X.shape[0]:
                 raise ValueError(f"X has {X.shape[0]} rows, {name} has {data.shape[0]}")
             data = data.rechunk({0: X.chunks[0]})
         return list(data.to_delayed().ravel())
     return list(data.to_delayed())
-
-
-def _are_known(*arrays: Any) -> bool:
-    """Return whether the sizes of all blocks are known."""
-    return not any(np.isnan(size) for array in arrays for size in array.chunks[0])
 
 
 def together(parts: Sequence[Any], name: str) -> Any:
