@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
@@ -177,6 +178,26 @@ def check_structure(matrix: Any, name: str) -> None:
                     raise ValueError(f"indices of axis {axis} are out of bounds")
     except ValueError as error:
         raise ValueError(f"{name} is a damaged sparse matrix: {error}") from error
+
+
+def csr(arrays: tuple[Any, Any, Any], shape: tuple[int, int]) -> Any:
+    """Return ``(data, indices, indptr)`` in the CSR class that scikit-learn is set to return.
+
+    The default is csr_matrix: scikit-learn 1.9's own loaders return it, and code
+    written for it (``X * v``, ``X.getrow``) keeps working.
+    """
+    wanted = get_config().get("sparse_interface", "spmatrix")
+    kind = sp.csr_array if wanted == "sparray" else sp.csr_matrix
+    return kind(arrays, shape=shape)
+
+
+def flag(name: str, value: Any) -> bool | None:
+    """Return ``True``, ``False``, or ``None`` for ``"auto"``."""
+    if isinstance(value, str) and value == "auto":
+        return None
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise ValueError(f'{name} must be True, False or "auto", got {value!r}')
 
 
 def whole(name: str, value: Any, low: int, high: int | None = None) -> int:

@@ -15,8 +15,7 @@ T = TypeVar("T")
 
 def names() -> dict[str, type[Learner]]:
     """Return every learner of the package by its short name."""
-    own = [learner for learner in LEARNERS.values() if "_short_name" in vars(learner)]
-    return {learner._short_name: learner for learner in own}
+    return {cls._short_name: cls for cls in LEARNERS.values() if "_short_name" in vars(cls)}
 
 
 def for_numbers(name: str, settings: list[str], **fixed: Any) -> Learner:

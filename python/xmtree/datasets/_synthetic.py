@@ -8,9 +8,7 @@ from sklearn.utils import check_random_state
 
 from xmtree._labels.forms import row_sets
 from xmtree._typing import Seed
-from xmtree._validation import real, whole
-
-from ._check import csr
+from xmtree._validation import csr, real, whole
 
 _MAX_INDEX = 2**31 - 1
 

@@ -12,16 +12,13 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy import sparse
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.utils import check_array
 
+from xmtree import _core
+from xmtree._labels.forms import Indicator, label_array, read, row_sets
 from xmtree._typing import LabelsLike, MatrixLike
-from xmtree._validation import check_structure, whole
-
-from .. import _core
-from .._labels.forms import Indicator, label_array, read, row_sets
-from ._check import csr, flag
+from xmtree._validation import check_structure, csr, flag, whole
 
 _MAX_INDEX = 2**31 - 1
 _STDIN = "-"
@@ -449,14 +446,14 @@ def _svmlight(arrays: tuple[Any, ...]) -> tuple[sp.csr_matrix, Any]:
 
 def _indicator(y: Any) -> Any:
     """Return y of any form as a CSR indicator; repeated labels of a row count once."""
-    if not sparse.issparse(y) and getattr(y, "shape", ())[1:] == (1,):
+    if not sp.issparse(y) and getattr(y, "shape", ())[1:] == (1,):
         y = np.ravel(y)
     found = read(y, "y")
     if isinstance(found, Indicator):
         return found.sets
     labels = found.labels
     if len(labels) == 0:
-        return sparse.csr_array((len(found.lengths), 0), dtype=np.uint8)
+        return sp.csr_array((len(found.lengths), 0), dtype=np.uint8)
     if labels.dtype.kind not in "biuf":
         raise TypeError(f"y: labels must be integers, got {labels.dtype}")
     bad = ~((labels >= 0) & (labels < _MAX_INDEX) & (labels == np.floor(labels)))
