@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import check_consistent_length
+from sklearn.utils import check_consistent_length, gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from xmtree import _core, _one_row, _validation
@@ -379,6 +379,5 @@ def in_parts(X: Any, width: int) -> Iterator[tuple[slice, Any]]:
     if X.shape[0] <= step:
         yield slice(None), X
         return
-    for start in range(0, X.shape[0], step):
-        part = slice(start, start + step)
+    for part in gen_batches(X.shape[0], step):
         yield part, X[part]
