@@ -1,6 +1,6 @@
 """The classifier of an active learner: its training parameters and its predictions."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 from xmtree import _categories, _validation
 from xmtree._base import Learner
 from xmtree._delegation import DelegatedPredictions
-from xmtree._sklearn import BaseEstimator, MetaEstimatorMixin, validate_params
+from xmtree._sklearn import MetaEstimatorMixin, validate_params
 from xmtree._typing import MatrixLike, Seed
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class SessionParameters(BaseEstimator):
-    """Parameters that all active learners have."""
+class SessionPredictor(MetaEstimatorMixin, DelegatedPredictions[MatrixLike]):
+    """Parameters of active learners, and predictions of the classifier trained in a session."""
 
     estimator: Any = None
     n_initial: int = 20
@@ -30,14 +30,9 @@ class SessionParameters(BaseEstimator):
     random_state: Seed = None
     n_jobs: int | None = None
     verbose: int = 0
-
-
-class SessionPredictor(MetaEstimatorMixin, DelegatedPredictions[MatrixLike], SessionParameters):
-    """Predictions of ``estimator_``, the classifier trained in a session."""
-
-    estimator_: Learner
-    n_features_in_: int
-    _seed: int
+    estimator_: Learner = field(init=False)
+    n_features_in_: int = field(init=False)
+    _seed: int = field(init=False)
 
     def save(self, path: str | Path) -> None:
         """Write ``estimator_`` to a file that :func:`xmtree.load` reads.
