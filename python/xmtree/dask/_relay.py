@@ -13,12 +13,12 @@ from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from distributed import Future
 
 from xmtree import _calibration, _core, _validation
 from xmtree._calibration import Calibration, HeldOut
 from xmtree._labels import Target
+from xmtree._labels.forms import row_sets
 from xmtree._lomtree import LOMTreeClassifier
 from xmtree._oaa import OAAClassifier
 from xmtree._online import _NONE_YET
@@ -53,10 +53,8 @@ class Traveler:
         if target.multilabel:
             return target.codes[:, first:last]
         is_in = (target.codes >= first) & (target.codes < last)
-        starts = np.concatenate(([0], np.cumsum(is_in)))
         columns = target.codes[is_in].astype(np.int64) - first
-        shape = (len(is_in), last - first)
-        return sp.csr_matrix((np.ones(len(columns), np.uint8), columns, starts), shape)
+        return row_sets(columns, is_in.astype(np.int64), last - first)
 
 
 def travelers(learner: str, params: dict[str, Any], plan: Plan) -> list[Traveler]:
