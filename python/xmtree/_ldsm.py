@@ -351,9 +351,6 @@ class LdSMClassifier(ThresholdMixin, LinearMixin, TreeMixin, Learner):
         # Free its memory before all rows are learned.
         del self._model
 
-    def _default_bounds(self) -> tuple[float, int]:
-        return 0.5, 1
-
     def _more_state(self) -> dict[str, Any]:
         found = self._thresholds
         return {} if found is None else {"thresholds": found.to_json()}

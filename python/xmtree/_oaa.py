@@ -223,9 +223,6 @@ default="squared_hinge"
     scale_weights: bool = True
     optimizer: str = "pn"
 
-    def _default_bounds(self) -> tuple[float, int]:
-        return self._calibration.threshold, self._calibration.n_least
-
     def _set_more_state(self, state: dict[str, Any]) -> None:
         super()._set_more_state(state)
         self._check_thresholds()

@@ -21,10 +21,6 @@ class ThresholdMixin:
     #: Thresholds that training has fitted.
     _thresholds: Thresholds | None = None
 
-    def _default_bounds(self) -> tuple[float, int]:
-        """Return threshold and smallest number of labels of ``threshold=None``."""
-        raise NotImplementedError
-
     def _check_thresholds(self: Any) -> None:
         """Refuse thresholds from a file that do not fit the classes."""
         found = self._thresholds
@@ -41,7 +37,8 @@ class ThresholdMixin:
     def _bounds(self: Any) -> tuple[Any, int]:
         """Return the thresholds, and the smallest number of labels of a row."""
         if self.threshold is None:
-            return self._default_bounds()  # type: ignore[no-any-return]
+            calibration = self._calibration
+            return calibration.threshold, calibration.n_least
         validate_params(self, "threshold")
         if not isinstance(self.threshold, str):
             return checked(self.threshold, len(self.classes_)), 0
