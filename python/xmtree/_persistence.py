@@ -309,9 +309,7 @@ def unpack(name: str, arrays: Arrays, dtype: np.dtype[Any]) -> NDArray[Any]:
         if len(data) < _least_bytes(dtype, len(ends)):
             raise ValueError(f"{name} has type {dtype}, but only {len(data)} bytes of strings")
         strings = [data[a:b].decode() for a, b in zip(starts, ends, strict=True)]
-        unpacked = np.empty(len(strings), object)
-        unpacked[:] = strings
-        return unpacked.astype(dtype)
+        return np.array(strings, object).astype(dtype)
     if dtype.kind in "mM":
         return values.view(dtype)
     return values.astype(dtype)

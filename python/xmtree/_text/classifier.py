@@ -29,11 +29,6 @@ from xmtree._text.rules import check_partial_fit, learner_and_settings, new_lear
 from xmtree._typing import Classes, LabelsLike, Seed, TextsLike, Weights
 
 
-def _has_partial_fit(estimator: TextClassifier) -> bool:
-    """Return whether there is ``partial_fit``; with "auto" it may still raise an error."""
-    return isinstance(estimator.learner, str) or learner_has("partial_fit")(estimator)
-
-
 def _restored(stored: dict[str, Any]) -> dict[str, Any]:
     """Return the parameters in a file, with a tuple in place of JSON's list."""
     params = _persistence.restored_params(stored)
@@ -194,7 +189,8 @@ class TextClassifier(DelegatedPredictions[TextsLike]):
             learner.fit(rows, labels, sample_weight)
         return self
 
-    @available_if(_has_partial_fit)
+    # With "auto" it may still raise an error.
+    @available_if(lambda self: isinstance(self.learner, str) or learner_has("partial_fit")(self))
     def partial_fit(
         self,
         texts: TextsLike,
