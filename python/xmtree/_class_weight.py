@@ -56,8 +56,9 @@ def totals(target: Target, sample_weight: NDArray[np.float64] | None) -> NDArray
     return np.bincount(codes, counted, len(target.classes)).astype(np.float64)
 
 
-def balanced(totals: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return class weights that give all classes the same total weight."""
+def balanced(*parts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return class weights that give all classes the same total weight, by totals of parts."""
+    totals = np.sum(parts, axis=0)
     share = totals.sum() / max(np.count_nonzero(totals), 1)
     weights: NDArray[np.float64] = np.zeros(len(totals))
     np.divide(share, totals, out=weights, where=totals > 0)

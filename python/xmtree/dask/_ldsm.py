@@ -12,15 +12,15 @@ from xmtree._labels import Labels
 from xmtree._ldsm import LdSMClassifier
 from xmtree.dask._base import DaskEstimator, snapshot
 from xmtree.dask._cluster import Tasks, Workers, refuse
-from xmtree.dask._partitions import ReadData
+from xmtree.dask._partitions import Source
 
 
 def ldsm_tasks(
-    tasks: Tasks, local: LdSMClassifier, read_data: ReadData, classes: Any, workers: Workers
+    tasks: Tasks, local: LdSMClassifier, data: Source, classes: Any, workers: Workers
 ) -> Future:
     """Submit the tasks of a training, and return the one of the fitted estimator."""
     params = {**local._core_params(), "seed": _validation.seed(local.random_state)}
-    prepared = read_data(partial(_read, local, json.dumps(params), classes, workers))
+    prepared = data(partial(_read, local, json.dumps(params), classes, workers))
     training = tasks.submit("examples", itemgetter(0), prepared)
     # A tree is trained on one worker.
     threads = [int(worker["nthreads"]) for worker in workers.values()]

@@ -129,9 +129,6 @@ def stacked(parts: Sequence[Any]) -> Any:
 
 #: Converts rows, labels and weights into training data.
 Read = Callable[[Any, Any, Any], Any]
-#: Returns the training data as a task.
-ReadData = Callable[[Read], Future]
-
 
 #: Local data become at most so many partitions, of at least so many rows.
 _LOCAL_PARTITIONS, _LEAST_ROWS = 8, 500

@@ -198,10 +198,6 @@ def _totals(plan: Plan, X: Any, y: Any, sample_weight: Any) -> NDArray[np.float6
     return _class_weight.totals(target, weights)
 
 
-def _balanced(totals: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-    return _class_weight.balanced(np.sum(totals, axis=0))
-
-
 def planned(
     tasks: Tasks, local: Any, partitions: list[Partition], classes: Any
 ) -> tuple[Future, Plan]:
@@ -216,4 +212,4 @@ def class_weights(tasks: Tasks, plan: Future, local: Any, partitions: list[Parti
     if local.class_weight != "balanced":
         return local.class_weight
     totals = [tasks.submit("class-totals", _totals, plan, *part) for part in partitions]
-    return tasks.submit("class-weights", _balanced, totals)
+    return tasks.submit("class-weights", _class_weight.balanced, *totals)
