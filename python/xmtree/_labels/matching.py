@@ -111,14 +111,13 @@ def label_sets(
     truth = forms.read(y, name, lists=lists)
     if isinstance(truth, Indicator):
         sets = truth.sets if classes is None else truth.with_columns_for(classes, name)
-        return sets, sets.shape[1]
-    if classes is None and _are_numbers(truth.labels):
+    elif classes is None and _are_numbers(truth.labels):
         sets = truth.indicator(truth.labels)
-        return sets, sets.shape[1]
-    if classes is None:
-        classes = np.unique(truth.labels)
-    index = _LabelIndex(classes, truth.labels)
-    return truth.indicator(index.numbers(truth.labels, name)), len(classes)
+    else:
+        classes = np.unique(truth.labels) if classes is None else classes
+        index = _LabelIndex(classes, truth.labels)
+        return truth.indicator(index.numbers(truth.labels, name)), len(classes)
+    return sets, sets.shape[1]
 
 
 def pair_of_sets(y_true: Any, y_pred: Any, classes: NDArray[Any] | None) -> tuple[Any, Any]:
@@ -160,10 +159,8 @@ def are_right(y: Any, predicted: NDArray[Any], classes: NDArray[Any]) -> NDArray
         raise ValueError("y must hold one label per row, as in fit, not label sets")
     check_consistent_length(predicted, truth.labels)
     index = _LabelIndex(classes, truth.labels, predicted)
-    right: NDArray[np.bool_] = index.numbers(truth.labels, "y") == index.numbers(
-        predicted, "predictions"
-    )
-    return right
+    numbers = index.numbers(truth.labels, "y")
+    return np.asarray(numbers == index.numbers(predicted, "predictions"))
 
 
 def _prediction(y: Any, float_labels: bool) -> Any:
