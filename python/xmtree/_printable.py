@@ -8,7 +8,4 @@ def printable(value: Any) -> str:
 
     Control characters would change the state of a terminal and are not allowed in XML and SVG.
     """
-    text = str(value)
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in str(value))

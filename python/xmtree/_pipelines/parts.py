@@ -13,6 +13,7 @@ import sklearn
 from numpy.typing import NDArray
 
 from xmtree import _core
+from xmtree._labels.forms import as_label_lists
 from xmtree._persistence import Arrays, dtype_in_file, pack, unpack
 from xmtree._pipelines.checks import check
 
@@ -180,9 +181,7 @@ def read(value: Any, arrays: Arrays, source: Source) -> Any:
         return dict(zip(*plain, strict=True))
     items = [read(item, arrays, source) for item in value["items"]]
     if kind == "objects":
-        found = np.empty(len(items), object)
-        found[:] = items
-        return found.reshape(value["shape"])
+        return as_label_lists(items).reshape(value["shape"])
     makers: dict[str, Any] = {"list": list, "tuple": tuple, "slice": lambda ends: slice(*ends)}
     return makers[kind](items)
 
