@@ -71,15 +71,14 @@ class DelegatedPredictions(ClassifierMixin, BaseEstimator, Generic[Rows]):
     @available_if(learner_has("decision_function"))
     @documented_as(DecisionMixin.decision_function)
     def decision_function(self, X: Rows) -> NDArray[np.float32]:
-        found: NDArray[np.float32] = self._trained().decision_function(self._rows(X))
-        return found
+        learner: DecisionMixin = self._trained()
+        return learner.decision_function(self._rows(X))
 
     @available_if(learner_has("decision_path"))
     @documented_as(TreeMixin.decision_path)
     def decision_path(self, X: Rows) -> tuple[sp.csr_matrix, NDArray[np.int64]]:
-        found: tuple[sp.csr_matrix, NDArray[np.int64]]
-        found = self._trained().decision_path(self._rows(X))
-        return found
+        learner: TreeMixin = self._trained()
+        return learner.decision_path(self._rows(X))
 
     @documented_as(FittedClassifier.score)
     def score(self, X: Rows, y: LabelsLike, sample_weight: Weights = None) -> float:

@@ -436,8 +436,7 @@ class LdSMClassifier(ThresholdMixin, LinearMixin, TreeMixin, Learner):
 
     def _to_probabilities(self, scores: NDArray[Any]) -> NDArray[np.float32]:
         if self._y_form != "labels":
-            known: NDArray[np.float32] = np.maximum(scores, 0)
-            return known
+            return np.asarray(np.maximum(scores, 0))
         # The property is read once, as the core summarizes all trees for it. Scores without
         # scorers are shares.
         shares = self._calibration.shares

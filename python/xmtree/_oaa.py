@@ -1,7 +1,5 @@
 """One-against-all: one linear regressor per class."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
