@@ -12,13 +12,13 @@ from functools import partial
 from typing import Any, TextIO
 
 from xmtree.cli.errors import WrongUsage
+from xmtree.cli.formats import PACKED
 
 #: Labels and scores of a row, or features and contributions, and what comes before them, by name.
 Row = tuple[list[Any], list[float], dict[str, Any]]
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _JSON = (".jsonl", ".ndjson")
-_PACKED = (".gz", ".xz", ".zst")
 
 
 class TextWriter:
@@ -75,7 +75,7 @@ def _rounded(value: Any) -> Any:
 def writer_of(options: argparse.Namespace) -> Callable[..., TextWriter]:
     """Return the writer for the ending of the output's name and ``--json``."""
     name = options.output.lower()
-    plain = next((name.removesuffix(end) for end in _PACKED if name.endswith(end)), name)
+    plain = next((name.removesuffix(end) for end in PACKED if name.endswith(end)), name)
     ending = os.path.splitext(plain)[1]
     if ending == ".parquet" or (plain != name and ending in (*_DELIMITERS, *_JSON)):
         what = "parquet" if ending == ".parquet" else "compressed files"

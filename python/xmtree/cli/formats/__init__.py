@@ -28,7 +28,8 @@ _READERS: Sequence[type[Reader]] = (
 FORMATS: dict[str, type[Reader]] = {reader.name: reader for reader in _READERS}
 _ANY = f"{', '.join(list(FORMATS)[:-1])} or {list(FORMATS)[-1]}"
 
-_PACKED = (".gz", ".xz", ".zst")
+#: Endings of compressed files.
+PACKED = (".gz", ".xz", ".zst")
 
 
 def open_reader(
@@ -72,7 +73,7 @@ def format_of(path: str, on_stdin: str | None) -> type[Reader]:
             )
         return FORMATS[on_stdin]
     name = path.lower()
-    for ending in _PACKED:
+    for ending in PACKED:
         name = name.removesuffix(ending)
     for reader in _READERS:
         if name.endswith(reader.endings):

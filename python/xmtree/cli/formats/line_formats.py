@@ -35,15 +35,14 @@ class FastTextReader(Reader):
     opening = re.compile(rf"\s*{_PREFIX}.*")
 
     def batches(self, sets: Sets = True) -> Iterator[Batch]:
-        found = (line.split() for line in self.lines())
-        line = 1
-        while rows := list(islice(found, self.batch_size)):
+        found = enumerate(map(str.split, self.lines()), 1)
+        while part := list(islice(found, self.batch_size)):
+            numbers, rows = zip(*part, strict=True)
             texts = [" ".join(word for word in row if not word.startswith(_PREFIX)) for row in rows]
             labels = [
                 [w.removeprefix(_PREFIX) for w in row if w.startswith(_PREFIX)] for row in rows
             ]
-            yield Batch(texts, Labels.of(labels), lines=list(range(line, line + len(rows))))
-            line += len(rows)
+            yield Batch(texts, Labels.of(labels), lines=list(numbers))
 
 
 #: Labels, importance, features, line.
