@@ -37,8 +37,7 @@ def labels_of(y: Any, n: int, name: str) -> NDArray[Any]:
     target = encode_single(y, name)
     if len(target.codes) != n:
         raise ValueError(f"{name} has {len(target.codes)} labels for {n} rows")
-    labels: NDArray[Any] = target.classes[target.codes]
-    return labels
+    return np.asarray(target.classes[target.codes])
 
 
 def first_set(usable: Rows, labels: NDArray[Any], n: int, draw: np.random.Generator) -> Rows:
@@ -80,8 +79,7 @@ def spread(pairs: NDArray[Any], n: int) -> Rows:
 def best_labels(classifier: Any, X: Any) -> NDArray[Any]:
     """Return the best label of each of the validated rows ``X``."""
     # The code is -1 if no label has a score.
-    labels: NDArray[Any] = classifier.classes_[np.maximum(classifier._best(X), 0)]
-    return labels
+    return np.asarray(classifier.classes_[np.maximum(classifier._best(X), 0)])
 
 
 def margins(classifier: Any, X: Any) -> Utilities:

@@ -477,9 +477,8 @@ def _values(rows: list[dict[str, Any]], name: str) -> list[Any]:
     return [row.get(name) for row in rows]
 
 
-def _column(batch: Any, name: str) -> list[Any]:
-    found: list[Any] = batch.column(name).to_pylist()
-    return found
+def _column(batch: Any, name: str) -> Any:
+    return batch.column(name).to_pylist()
 
 
 def _float_column(batch: Any, name: str) -> NDArray[np.float64] | None:
@@ -489,8 +488,7 @@ def _float_column(batch: Any, name: str) -> NDArray[np.float64] | None:
     kind = column.type
     if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
         return None
-    found: NDArray[np.float64] = column.cast("float64", safe=False).to_numpy(zero_copy_only=False)
-    return found
+    return np.asarray(column.cast("float64", safe=False).to_numpy(zero_copy_only=False))
 
 
 def _shown(names: list[str]) -> str:
