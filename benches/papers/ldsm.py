@@ -228,5 +228,5 @@ ITEMS = (
     *(Item(f"ldsm-epochs-{name}", by_epochs, {PAPER: own(name)}, data=name) for name in SETS[:2]),
     Item("ldsm-objective", objective, WHOLE, needs=("delicious",)),
     Item("ldsm-rerank-onet-titles", rerank, RERANKED, data="onet-titles"),
-    *(Item(f"ldsm-times-{name}", times, both(own(name)), 1, name) for name in SETS[:2]),
+    *(Item(f"ldsm-times-{name}", times, {PAPER: own(name)}, 3, name) for name in SETS[:2]),
 )
