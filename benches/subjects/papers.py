@@ -280,7 +280,7 @@ HEAD = """# Reproducing the papers
 Which figures and statements of the four papers does this package reproduce? `make measure
 SELECT=papers` measures them and writes these pages from [all single
 values](../benches/records/papers.csv). *Ours* is the estimator with the settings of the paper,
-*default* without any. A run takes 88 minutes on two cores; if interrupted, it goes on where it
+*default* without any. A run takes 90 minutes on two cores; if interrupted, it goes on where it
 stopped. [Theory](theory.md) has the verdicts on lemmas and theorems.
 
 """
