@@ -262,7 +262,12 @@ def label_sets(papers, monkeypatch):
 def test_ldsm_measures_the_values_of_its_lines(papers, label_sets, name):
     for setting in papers.ITEMS[name].settings:
         values = measured(papers, name, setting)
-        assert all(np.isfinite(line.of(values)) for line in lines_of(papers, name))
+        lines = list(lines_of(papers, name))
+        if setting == "default":
+            # The default has no curve over its trees.
+            lines = [line for line in lines if line.value in values]
+        assert lines
+        assert all(np.isfinite(line.of(values)) for line in lines)
 
 
 def test_ldsm_first_column_is_the_papers(papers):
