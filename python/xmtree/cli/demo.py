@@ -5,7 +5,6 @@ Trains every learner on one thread and prints a table. About a minute on two cor
 
 import argparse
 
-from xmtree import demo
 from xmtree.cli.options import at_least
 
 
@@ -21,6 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Measure every learner and print the table."""
+    # Imported here, as the other commands do not need the data.
+    from xmtree import demo
+
     print(demo.header())
     for data in demo.DATA_SETS:
         parts = data.load(options.rows)
