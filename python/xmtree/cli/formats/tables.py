@@ -51,7 +51,10 @@ class Roles:
     label: str | None
     weight: str | None
     id: str | None
+    #: True if each row has one label, False if the column holds several with a separator.
+    has_one_label: bool
     features: list[str]
+    unused: list[str]
     names: list[str]
 
 
@@ -77,6 +80,14 @@ class TableReader(Reader):
     @abstractmethod
     def chunks(self) -> Iterator[Chunk]:
         """Yield the rows chunk by chunk, at least one chunk unless there is no header."""
+
+    @property
+    def has_one_label_each(self) -> bool:  # type: ignore[override]
+        return self._known_roles().has_one_label
+
+    @property
+    def unused(self) -> list[str]:  # type: ignore[override]
+        return self._known_roles().unused
 
     @property
     def features(self) -> list[str]:  # type: ignore[override]
@@ -180,16 +191,16 @@ class TableReader(Reader):
         known = () if self.as_dicts or self._selected else TEXT_NAMES
         text = self._column("text", known, [name for name in left if name != label])
         others = [name for name in left if name not in (label, text)]
-        features, self.unused = ([], others) if text else (others, [])
+        features, unused = ([], others) if text else (others, [])
         if not text and not features:
             raise ValueError(
                 f"{self.shown_name} has only {_shown(names)}: no column of texts or numbers is left"
             )
         separator, labels = self._options.label_separator, getattr(self._options, "labels", None)
-        self.has_one_label_each = labels == "one" or (
+        has_one_label = labels == "one" or (
             labels != "sets" and separator is None and label != "labels"
         )
-        return Roles(text, label, weight, id_column, features, names)
+        return Roles(text, label, weight, id_column, has_one_label, features, unused, names)
 
     def _check_distinct(self) -> None:
         """Refuse a column that options give two roles."""
