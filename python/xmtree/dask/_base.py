@@ -1,6 +1,6 @@
 """Base of all estimators on a cluster: parameters of a local learner, and predictions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, ClassVar, Self
 
 import dask.array as da
@@ -36,15 +36,18 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
     verbose: int
 
     def __init__(self, *, client: Any = None, **params: Any) -> None:
-        for name in sorted(self._left_out.keys() & params.keys()):
-            raise TypeError(
-                f"{type(self).__name__} has no parameter {name!r}: {self._left_out[name]}"
-            )
+        self._refuse(params, type(self).__name__)
         # Unknown parameters raise a TypeError in the local constructor.
         local = self._local_class(**params)
         for name in self._get_param_names():
             setattr(self, name, getattr(local, name))
         self.client = client
+
+    @classmethod
+    def _refuse(cls, params: Collection[str], owner: str) -> None:
+        """Refuse parameters without effect; messages name the ``owner``."""
+        for name in sorted(cls._left_out.keys() & params):
+            raise TypeError(f"{owner} has no parameter {name!r}: {cls._left_out[name]}")
 
     @classmethod
     def _get_param_names(cls) -> list[str]:

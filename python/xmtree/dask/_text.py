@@ -125,11 +125,11 @@ class DaskTextClassifier(DaskEstimator):
                     'learner must be "auto", an LdSMClassifier or an OAAClassifier, '
                     f"got {type(learner).__name__}"
                 )
-            defaults = type(learner)().get_params()
-            for name, reason in _ON_CLUSTER[type(learner)]._left_out.items():
-                if getattr(learner, name) != defaults[name]:
-                    raise TypeError(
-                        f"learner: {type(learner).__name__} on a cluster has no parameter "
-                        f"{name!r}: {reason}"
-                    )
+            on_cluster, default = _ON_CLUSTER[type(learner)], type(learner)()
+            changed = {
+                name
+                for name in on_cluster._left_out
+                if getattr(learner, name) != getattr(default, name)
+            }
+            on_cluster._refuse(changed, f"learner: {type(learner).__name__} on a cluster")
         return self._fit(texts, labels, sample_weight, None)
