@@ -215,11 +215,7 @@ def times(settings, seed, rows, name):
     return {"us": 1e6 * predicting / task.X_test.shape[0], "training": training}
 
 
-def both(settings):
-    return {PAPER: settings, DEFAULT: {}}
-
-
-RERANKED = both(own("amazon-670k") | {"n_estimators": 10})
+RERANKED = {PAPER: own("amazon-670k") | {"n_estimators": 10}, DEFAULT: {}}
 ITEMS = (
     *(Item(f"ldsm-sizes-{name}", sizes, {PAPER: {}}, 1, name) for name in SETS[:2]),
     *(Item(f"ldsm-{name}", table, modes(name), data=name) for name in SETS),

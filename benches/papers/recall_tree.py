@@ -1,5 +1,6 @@
 """Recall Tree: Daume, Karampatziakis, Langford, Mineiro, 2016."""
 
+from itertools import pairwise
 from math import log2
 
 import numpy as np
@@ -22,7 +23,7 @@ BOUND_GROWTH = (30_000, 100_000, 300_000, 1_000_000, 3_000_000)
 CROSSING = (256, 1024, 4096)
 #: Classes and rows of the partitions of the plane, and random settings that are tried.
 N_CELLS, N_POINTS, N_PROBES = 16, 20_000, 59
-#: Passes of a random setting.
+#: Sets on which random settings are tried.
 PROBED = ("letter", "naics2017-index")
 #: Numbers of examples after which the progressive error is reported.
 ORDERED = (10_000, 30_000, 100_000)
@@ -64,20 +65,26 @@ def next_word(settings, seed, rows):
     return found
 
 
+def stretches(marks, rows):
+    """Return the parts of a stream between numbers of examples, of which at most ``rows`` count."""
+    ends = [n for n in marks if rows is None or n <= rows] or [rows]
+    return [slice(*pair) for pair in pairwise((0, *ends))]
+
+
 def in_order(settings, seed, rows):
     """Return progressive errors in the order of the text and in random order."""
-    marks = [n for n in ORDERED if rows is None or n <= rows] or [rows]
-    X, y = data.next_word(marks[-1])
+    parts = stretches(ORDERED, rows)
+    X, y = data.next_word(parts[-1].stop)
     labels = np.unique(y)
     order = np.random.default_rng(seed).permutation(len(y))
     found = {}
     for name, at in (("in-order", np.arange(len(y))), ("permuted", order)):
         model = tree(settings, seed, n_passes=1)
         found[name] = []
-        for first, last in zip((0, *marks), marks, strict=False):
-            model.partial_fit(X[at[first:last]], y[at[first:last]], classes=labels)
+        for part in parts:
+            model.partial_fit(X[at[part]], y[at[part]], classes=labels)
             found[name].append(100 * model.progressive_loss_)
-    return found | {"z": z_score(found["permuted"][-1], found["in-order"][-1], marks[-1])}
+    return found | {"z": z_score(found["permuted"][-1], found["in-order"][-1], len(y))}
 
 
 def candidates(settings, seed, rows, name):
@@ -128,13 +135,12 @@ def bound(settings, seed, rows):
 
 def bound_growth(settings, seed, rows):
     """Return errors with the bound and without the rule, by the examples of a stream."""
-    marks = [n for n in BOUND_GROWTH if rows is None or n <= rows] or [rows]
-    task = data.words(marks[-1], N_TEST, seed, rows)
+    parts = stretches(BOUND_GROWTH, rows)
+    task = data.words(parts[-1].stop, N_TEST, seed, rows)
     labels, found = np.unique(task.y), {"1": [], "0": []}
     for name, errors in found.items():
         model = tree(settings, seed, bern_hyper=MULTIPLIERS[name])
-        for first, last in zip((0, *marks), marks, strict=False):
-            part = slice(first, last)
+        for part in parts:
             model.partial_fit(task.X[part], task.y[part], classes=labels)
             errors.append(error(model, task))
     return found
