@@ -211,10 +211,7 @@ impl<V: Copy + Default> Table<V> {
     /// Returns keys and values in the order of the slots, which depends on the insertions only.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (u32, &V)> + Clone {
-        self.slots
-            .iter()
-            .filter(|slot| slot.key != FREE_KEY)
-            .map(|slot| (slot.key, &slot.value))
+        entries(&self.slots)
     }
 
     #[cold]
@@ -250,6 +247,13 @@ impl<V: Copy + Default> FromIterator<(u32, V)> for Table<V> {
 fn place(key: u32, capacity: usize) -> usize {
     let bits = capacity.trailing_zeros();
     (key.wrapping_mul(0x9E37_79B1) >> (32 - bits)) as usize
+}
+
+/// Returns keys and values in the slots of a table, or in a copy of them.
+#[inline]
+pub fn entries<V>(slots: &[Slot<V>]) -> impl Iterator<Item = (u32, &V)> + Clone {
+    let filled = slots.iter().filter(|slot| slot.key != FREE_KEY);
+    filled.map(|slot| (slot.key, &slot.value))
 }
 
 /// Prefetches the cache line in which [`lookup`] begins.

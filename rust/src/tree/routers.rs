@@ -7,10 +7,13 @@
 //! level by level. Freezing is O(tree size). If only a few rows are predicted before the next
 //! update, they use the nodes of the learner, whose scores equal the frozen ones to the bit.
 
+use std::sync::OnceLock;
+
+use super::by_column::{ColumnLists, RouterScores};
 use super::{partition, Junction};
 use crate::control::Control;
 use crate::error::Result;
-use crate::linear::{AlignedRow, Block, Regressors, Slot, Span, Weights};
+use crate::linear::{entries, AlignedRow, Block, Regressors, Slot, Span, Weights};
 use crate::simd::LANES;
 
 /// Buffers of [`FrozenRouters::route`]: the rows ordered by node, and the group of each node of a
@@ -57,7 +60,16 @@ pub struct FrozenRouters {
     /// The weight rows of the first nodes again, side by side; empty if there are few. A sparse row
     /// reads one cache line per column for all of these nodes.
     top: AlignedRow<f32>,
+    /// The weights of tables again, for searches.
+    by_column: OnceLock<ColumnLists>,
 }
+
+/// A block of fewer rows does not pay for listing the weights by column.
+const LEAST_BLOCK: usize = 64;
+
+/// A label of a search opens about eight routers. Adding a weight of a list takes about a quarter of
+/// the time of a lookup.
+const WEIGHTS_PER_LOOKUP: usize = 32;
 
 /// One node.
 #[derive(Debug, Clone, Copy)]
@@ -149,6 +161,19 @@ impl FrozenRouters {
         }
     }
 
+    fn by_column(&self) -> &ColumnLists {
+        self.by_column.get_or_init(|| {
+            ColumnLists::new(self.steps.len(), self.width, |visit| {
+                for (node, step) in (0..).zip(&self.steps) {
+                    if let Place::Table { from, capacity } = step.weights {
+                        let slots = &self.slots[from..from + capacity as usize];
+                        entries(slots).for_each(|(column, &weight)| visit(node, column, weight));
+                    }
+                }
+            })
+        })
+    }
+
     /// Returns the padded number of columns, for [`Block::fill`].
     pub fn width(&self) -> usize {
         self.width
@@ -219,12 +244,21 @@ impl FrozenRouters {
     }
 
     /// Returns the terminal at `node`, or the router's score for row `i` of `block`: to the bit the
-    /// score that [`route`](Self::route) uses, times `scale`.
-    fn look(&self, block: &Block, i: usize, scale: f32, node: u32) -> Junction<f32> {
+    /// score that [`route`](Self::route) uses, times `scale`. `scores` are those of the row at tables
+    /// or empty.
+    fn look(
+        &self,
+        block: &Block,
+        i: usize,
+        scores: &[f32],
+        scale: f32,
+        node: u32,
+    ) -> Junction<f32> {
         let step = self.steps[node as usize];
         let score = match step.weights {
             Place::Terminal => return Junction::Terminal(step.next),
             Place::Row(at) => block.dot_row(i, &self.rows[at..at + self.width]),
+            Place::Table { .. } if !scores.is_empty() => scores[node as usize],
             Place::Table { from, capacity } => {
                 // A search opens about every other node that it reaches.
                 for child in &self.steps[step.next as usize..][..2] {
@@ -300,8 +334,38 @@ impl<'a, T: LearningTree> Routers<'a, T> {
         i: usize,
         scale: f32,
     ) -> impl Fn(u32) -> Junction<f32> + use<'a, 'b, T> {
+        self.look_with(block, i, scale, &[])
+    }
+
+    /// Returns the function of [`look`](Self::look) for a search for `k` labels. Routers are scored
+    /// together if that is faster.
+    pub fn look_for<'b>(
+        &'b self,
+        k: usize,
+        block: &'b Block,
+        i: usize,
+        scale: f32,
+        scores: &'b mut RouterScores,
+    ) -> impl Fn(u32) -> Junction<f32> + use<'a, 'b, T> {
+        let mut known: &[f32] = &[];
+        if let Self::Frozen(routers) = self {
+            if block.len() >= LEAST_BLOCK || routers.by_column.get().is_some() {
+                let most = WEIGHTS_PER_LOOKUP * k * block.row(i).0.len();
+                known = scores.score(routers.by_column(), block, i, most);
+            }
+        }
+        self.look_with(block, i, scale, known)
+    }
+
+    fn look_with<'b>(
+        &'b self,
+        block: &'b Block,
+        i: usize,
+        scale: f32,
+        scores: &'b [f32],
+    ) -> impl Fn(u32) -> Junction<f32> + use<'a, 'b, T> {
         move |node| match self {
-            Self::Frozen(routers) => routers.look(block, i, scale, node),
+            Self::Frozen(routers) => routers.look(block, i, scores, scale, node),
             Self::Learning(tree) => match tree.at(node) {
                 Junction::Terminal(number) => Junction::Terminal(number),
                 Junction::Router { router, children } => {

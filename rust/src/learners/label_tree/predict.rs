@@ -6,7 +6,7 @@ use crate::data::Rows;
 use crate::error::Result;
 use crate::model::{Member, Predictor, TopK};
 use crate::threads::Lent;
-use crate::tree::{BestFirst, Branching, FrozenRouters, Routers, RoutingMemory};
+use crate::tree::{BestFirst, Branching, FrozenRouters, RouterScores, Routers, RoutingMemory};
 
 /// A predictor of blocks of rows, for one thread.
 #[derive(Debug)]
@@ -16,6 +16,7 @@ pub struct BlockPredictor<'a> {
     memory: Lent<'a, RoutingMemory>,
     terminals: Vec<u32>,
     search: BestFirst,
+    router_scores: RouterScores,
 }
 
 impl<'a> BlockPredictor<'a> {
@@ -35,6 +36,7 @@ impl<'a> BlockPredictor<'a> {
             } else {
                 Branching::Choice
             }),
+            router_scores: RouterScores::default(),
         }
     }
 
@@ -108,7 +110,10 @@ impl Predictor for BlockPredictor<'_> {
                 control.check()?;
             }
             let (k, block) = (k.min(n_classes), &self.memory.block);
-            let look = self.routers.look(block, row, sharpness);
+            let router_scores = &mut self.router_scores;
+            let look = self
+                .routers
+                .look_for(k, block, row, sharpness, router_scores);
             let first = match tree.prediction {
                 Prediction::Path => Some(search.end_of_path(root, &look)),
                 Prediction::MostProbable if tree.label_sets => None,
