@@ -1,11 +1,10 @@
 //! Parts shared by the tree learners: node numbers, routing of rows in prediction, best-first search,
 //! and the order of nodes in reports.
 
-mod by_column;
 mod routers;
 mod search;
+mod upper;
 
-pub use by_column::RouterScores;
 pub use routers::{FrozenRouters, Groups, LearningTree, Routers, RoutingMemory};
 pub use search::{BestFirst, Branching, Junction, NO_TERMINAL};
 

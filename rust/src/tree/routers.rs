@@ -9,7 +9,7 @@
 
 use std::sync::OnceLock;
 
-use super::by_column::{ColumnLists, RouterScores};
+use super::upper::{UpperNodes, N_UPPER};
 use super::{partition, Junction};
 use crate::control::Control;
 use crate::error::Result;
@@ -60,16 +60,15 @@ pub struct FrozenRouters {
     /// The weight rows of the first nodes again, side by side; empty if there are few. A sparse row
     /// reads one cache line per column for all of these nodes.
     top: AlignedRow<f32>,
-    /// The weights of tables again, for searches.
-    by_column: OnceLock<ColumnLists>,
+    /// The tables of the upper nodes again, for searches.
+    upper: OnceLock<UpperNodes>,
 }
 
-/// A block of fewer rows does not pay for listing the weights by column.
+/// For smaller blocks, the upper nodes are not copied.
 const LEAST_BLOCK: usize = 64;
 
-/// A label of a search opens about eight routers. Adding a weight of a list takes about a quarter of
-/// the time of a lookup.
-const WEIGHTS_PER_LOOKUP: usize = 32;
+/// Weights that can be added in the time of the lookups that a search makes for a label and a value.
+const WEIGHTS_PER_LABEL_AND_VALUE: usize = 128;
 
 /// One node.
 #[derive(Debug, Clone, Copy)]
@@ -161,10 +160,10 @@ impl FrozenRouters {
         }
     }
 
-    fn by_column(&self) -> &ColumnLists {
-        self.by_column.get_or_init(|| {
-            ColumnLists::new(self.steps.len(), self.width, |visit| {
-                for (node, step) in (0..).zip(&self.steps) {
+    fn upper(&self) -> &UpperNodes {
+        self.upper.get_or_init(|| {
+            UpperNodes::new(self.width, |visit| {
+                for (node, step) in (0..).zip(&self.steps).take(N_UPPER) {
                     if let Place::Table { from, capacity } = step.weights {
                         let slots = &self.slots[from..from + capacity as usize];
                         entries(slots).for_each(|(column, &weight)| visit(node, column, weight));
@@ -244,8 +243,8 @@ impl FrozenRouters {
     }
 
     /// Returns the terminal at `node`, or the router's score for row `i` of `block`: to the bit the
-    /// score that [`route`](Self::route) uses, times `scale`. `scores` are those of the row at tables
-    /// or empty.
+    /// score that [`route`](Self::route) uses, times `scale`. `scores` are those of the upper
+    /// tables, or empty.
     fn look(
         &self,
         block: &Block,
@@ -258,7 +257,7 @@ impl FrozenRouters {
         let score = match step.weights {
             Place::Terminal => return Junction::Terminal(step.next),
             Place::Row(at) => block.dot_row(i, &self.rows[at..at + self.width]),
-            Place::Table { .. } if !scores.is_empty() => scores[node as usize],
+            Place::Table { .. } if (node as usize) < scores.len() => scores[node as usize],
             Place::Table { from, capacity } => {
                 // A search opens about every other node that it reaches.
                 for child in &self.steps[step.next as usize..][..2] {
@@ -337,24 +336,24 @@ impl<'a, T: LearningTree> Routers<'a, T> {
         self.look_with(block, i, scale, &[])
     }
 
-    /// Returns the function of [`look`](Self::look) for a search for `k` labels. Routers are scored
-    /// together if that is faster.
+    /// Returns the function of [`look`](Self::look) for a search for `k` labels, which scores the
+    /// upper nodes together if that is faster.
     pub fn look_for<'b>(
         &'b self,
         k: usize,
         block: &'b Block,
         i: usize,
         scale: f32,
-        scores: &'b mut RouterScores,
+        scores: &'b mut Vec<f32>,
     ) -> impl Fn(u32) -> Junction<f32> + use<'a, 'b, T> {
-        let mut known: &[f32] = &[];
+        scores.clear();
         if let Self::Frozen(routers) = self {
-            if block.len() >= LEAST_BLOCK || routers.by_column.get().is_some() {
-                let most = WEIGHTS_PER_LOOKUP * k * block.row(i).0.len();
-                known = scores.score(routers.by_column(), block, i, most);
+            if block.len() >= LEAST_BLOCK || routers.upper.get().is_some() {
+                let most = WEIGHTS_PER_LABEL_AND_VALUE * k * block.row(i).0.len();
+                routers.upper().score(block, i, most, scores);
             }
         }
-        self.look_with(block, i, scale, known)
+        self.look_with(block, i, scale, scores)
     }
 
     fn look_with<'b>(

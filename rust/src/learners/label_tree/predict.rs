@@ -6,7 +6,7 @@ use crate::data::Rows;
 use crate::error::Result;
 use crate::model::{Member, Predictor, TopK};
 use crate::threads::Lent;
-use crate::tree::{BestFirst, Branching, FrozenRouters, RouterScores, Routers, RoutingMemory};
+use crate::tree::{BestFirst, Branching, FrozenRouters, Routers, RoutingMemory};
 
 /// A predictor of blocks of rows, for one thread.
 #[derive(Debug)]
@@ -16,7 +16,8 @@ pub struct BlockPredictor<'a> {
     memory: Lent<'a, RoutingMemory>,
     terminals: Vec<u32>,
     search: BestFirst,
-    router_scores: RouterScores,
+    /// Scores of the upper nodes for one row.
+    upper: Vec<f32>,
 }
 
 impl<'a> BlockPredictor<'a> {
@@ -36,7 +37,7 @@ impl<'a> BlockPredictor<'a> {
             } else {
                 Branching::Choice
             }),
-            router_scores: RouterScores::default(),
+            upper: Vec::new(),
         }
     }
 
@@ -110,10 +111,8 @@ impl Predictor for BlockPredictor<'_> {
                 control.check()?;
             }
             let (k, block) = (k.min(n_classes), &self.memory.block);
-            let router_scores = &mut self.router_scores;
-            let look = self
-                .routers
-                .look_for(k, block, row, sharpness, router_scores);
+            let upper = &mut self.upper;
+            let look = self.routers.look_for(k, block, row, sharpness, upper);
             let first = match tree.prediction {
                 Prediction::Path => Some(search.end_of_path(root, &look)),
                 Prediction::MostProbable if tree.label_sets => None,
