@@ -16,7 +16,7 @@ pub const N_UPPER: usize = 4096;
 pub struct UpperNodes {
     /// Start of each column in `entries`, and the end.
     starts: Vec<usize>,
-    /// Nodes with their weights.
+    /// Nodes with their weights, in the order of the nodes.
     entries: Vec<(u32, f32)>,
 }
 
@@ -44,21 +44,19 @@ impl UpperNodes {
         &self.entries[self.starts[column]..self.starts[column + 1]]
     }
 
-    /// Replaces `scores` by those of row `i` of `block`, to the bit the products with the nodes'
-    /// tables, or leaves them empty if this adds more than `most` weights.
-    pub fn score(&self, block: &Block, i: usize, most: usize, scores: &mut Vec<f32>) {
+    /// Replaces `scores` by those of row `i` of `block` at the first `n` nodes, to the bit the products
+    /// with their tables. At most [`N_UPPER`] nodes have scores.
+    pub fn score(&self, block: &Block, i: usize, n: usize, scores: &mut Vec<f32>) {
+        let n = n.min(N_UPPER);
+        scores.clear();
+        scores.resize(n, 0.0);
         let (columns, values) = block.row(i);
         let lists = columns.iter().map(|&column| self.list(column));
-        scores.clear();
-        let n_weights: usize = lists.clone().map(<[_]>::len).sum();
-        if n_weights > most {
-            return;
-        }
         lists.clone().filter_map(<[_]>::first).for_each(prefetch);
-        scores.resize(N_UPPER, 0.0);
         for (list, &x) in lists.zip(values) {
-            for &(node, weight) in list {
-                scores[node as usize % N_UPPER] += weight * x;
+            let end = list.partition_point(|&(node, _)| (node as usize) < n);
+            for &(node, weight) in &list[..end] {
+                scores[node as usize] += weight * x;
             }
         }
     }
