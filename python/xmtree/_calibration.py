@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -181,7 +182,7 @@ class HeldOut:
     codes: Any
     weights: NDArray[np.float64]
     #: Numbers of all and of learned rows by class; without classes for label sets.
-    classes: NDArray[np.int64]
+    classes: NDArray[np.float64]
     #: Whether all rows and learned rows have values by column; without columns for arrays.
     columns: NDArray[np.bool_]
 
@@ -195,12 +196,12 @@ class HeldOut:
         rows: NDArray[np.intp],
     ) -> HeldOut:
         """Take ``rows``. All rows have ``weights``, ``learned`` are those of the training."""
-        classes, columns = np.zeros((2, 0), np.int64), np.zeros((2, 0), np.bool_)
+        classes, columns = np.zeros((2, 0)), np.zeros((2, 0), np.bool_)
         both = weights > 0, learned > 0
         if not hasattr(codes, "indptr"):
-            classes = np.array([np.bincount(codes[there], minlength=n_classes) for there in both])
+            classes = np.array([np.bincount(codes, there, n_classes) for there in both])
         if hasattr(X, "indptr"):
-            columns = np.array([_occurring(X, there) for there in both])
+            columns = _occurring(X, both)
         return HeldOut(X[rows], codes[rows], weights[rows], classes, columns)
 
     def usable(self) -> tuple[Any, Any, NDArray[np.float64]]:
@@ -224,9 +225,15 @@ class HeldOut:
         return X, codes, weights
 
 
-def _occurring(X: Any, there: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return whether each column has a value in one of the rows that are ``there``."""
-    occurring = np.zeros(X.shape[1], bool)
-    # Copying rows takes ten times as long.
-    occurring[X.indices if there.all() else X.indices[there.repeat(np.diff(X.indptr))]] = True
-    return occurring
+def _occurring(X: Any, subsets: Iterable[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """Return for each of some subsets of the rows whether a column has a value in one of them."""
+    n_columns = X.shape[1]
+    counts = np.bincount(X.indices, minlength=n_columns)
+    occurring = []
+    for there in subsets:
+        # Rows are copied slowly, so the smaller part of them is counted.
+        is_smaller = 2 * np.count_nonzero(there) < len(there)
+        part = X[there if is_smaller else ~there].indices
+        counted = np.bincount(part, minlength=n_columns)
+        occurring.append(counted if is_smaller else counts - counted)
+    return np.array(occurring) > 0

@@ -204,14 +204,14 @@ impl Shares {
         let mut wrong = Vec::new();
         let rows: Vec<_> = known
             .map(|((row, hits), &weight)| {
+                let row = &row[..row.partition_point(|logit| logit.is_finite())];
                 let is_right = hits[0];
                 if !is_right {
-                    let mut later = row.iter().zip(hits).skip(1);
-                    let place = later.position(|(logit, &hit)| hit && logit.is_finite());
+                    let place = (1..row.len()).find(|&at| hits[at]).map(|at| at - 1);
                     wrong.push((&row[1..], place, weight));
                 }
                 Outcome {
-                    row: &row[..width.min(N_SHARING)],
+                    row: &row[..row.len().min(N_SHARING)],
                     is_right,
                     weight,
                 }
@@ -247,7 +247,7 @@ impl Shares {
         });
         let (top, bends) = fit_top(&tops.collect::<Vec<_>>());
         let seconds = rows.iter().filter_map(|row| row.row.get(1).copied());
-        let second = median(seconds.filter(|logit| logit.is_finite()).collect());
+        let second = median(seconds.collect());
         let start = Softmax {
             slope,
             rest: slope * second.unwrap_or(best) - 2.0,
@@ -497,7 +497,7 @@ fn fit_later(start: Softmax, wrong: &[(&[f64], Option<usize>, f64)], unit: f64) 
                 .map_or(rest, |logit| (slope * logit).max(rest));
             let (unlisted, weight) = ((rest - peak).exp(), weight / unit);
             let (mut total, mut mean, mut square) = (unlisted, 0.0, 0.0);
-            for scaled in listed(logits).map(|logit| slope * logit) {
+            for scaled in logits.iter().map(|logit| slope * logit) {
                 let power = (scaled - peak).exp();
                 total += power;
                 mean += power * scaled;
@@ -521,15 +521,9 @@ fn fit_later(start: Softmax, wrong: &[(&[f64], Option<usize>, f64)], unit: f64) 
     }
 }
 
-/// Returns the logits of the labels that have one.
-fn listed(logits: &[f64]) -> impl Iterator<Item = f64> + '_ {
-    logits.iter().copied().filter(|logit| logit.is_finite())
-}
-
 /// Returns the standard deviation of the first logits of all rows, or 1 if it is 0.
 fn spread(rows: &[Outcome<&[f64]>]) -> f64 {
     let first = rows.iter().flat_map(|row| row.row.iter().take(N_SPREAD));
-    let first = first.filter(|logit| logit.is_finite());
     let (mut n, mut mean, mut squares) = (0.0, 0.0, 0.0);
     for &logit in first {
         n += 1.0;
@@ -554,7 +548,7 @@ fn top_logit([slope, rest]: [f64; 2], logits: &[f64], n_classes: f64) -> (f64, [
     let power = (first - peak).exp();
     let own = power + rest / n_classes;
     let (mut others, mut moment) = (rest * (1.0 - 1.0 / n_classes), 0.0);
-    for scaled in listed(&logits[1..]).map(|logit| slope * logit) {
+    for scaled in logits[1..].iter().map(|logit| slope * logit) {
         let power = (scaled - peak).exp();
         others += power;
         moment += power * scaled;

@@ -350,7 +350,8 @@ impl<'a, T: LearningTree> Routers<'a, T> {
         scores.clear();
         if let Self::Frozen(routers) = self {
             if block.len() >= LEAST_BLOCK || routers.upper.get().is_some() {
-                let n = NODES_PER_LABEL.saturating_mul(k);
+                let n = NODES_PER_LABEL.saturating_mul(k).min(N_UPPER);
+                let n = n.min(routers.steps.len());
                 routers.upper().score(block, i, n, scores);
             }
         }

@@ -45,10 +45,12 @@ impl UpperNodes {
     }
 
     /// Replaces `scores` by those of row `i` of `block` at the first `n` nodes, to the bit the products
-    /// with their tables. At most [`N_UPPER`] nodes have scores.
+    /// with their tables. Without tables, there are no scores.
     pub fn score(&self, block: &Block, i: usize, n: usize, scores: &mut Vec<f32>) {
-        let n = n.min(N_UPPER);
         scores.clear();
+        if self.entries.is_empty() {
+            return;
+        }
         scores.resize(n, 0.0);
         let (columns, values) = block.row(i);
         let lists = columns.iter().map(|&column| self.list(column));
@@ -59,5 +61,49 @@ impl UpperNodes {
                 scores[node as usize] += weight * x;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::{Indices, Preparation, Rows, Scaling, Values};
+    use crate::linear::Table;
+
+    #[test]
+    fn scores_equal_products_with_the_tables() {
+        let (starts, columns) = ([0, 3, 3, 5], [1, 4, 6, 4, 5]);
+        let values = [0.3, -1.7, 2.9, 0.1, 5.0];
+        let (starts, columns) = (Indices::I32(&starts), Indices::I32(&columns));
+        let rows = Rows::csr(starts, columns, Values::F32(&values), 60, false).unwrap();
+        let preparation = Preparation::new(Scaling::None, None, &rows, &[]).unwrap();
+        let mut block = Block::default();
+        block.fill(&preparation, &rows, 0..3, preparation.width());
+        let entries = [
+            (0, 4, 0.7),
+            (0, 1, 0.9),
+            (2, 6, -0.2),
+            (2, 4, 1.1),
+            (3, 5, 0.6),
+        ];
+        let upper = UpperNodes::new(preparation.width(), |visit| {
+            entries
+                .iter()
+                .for_each(|&(node, column, w)| visit(node, column, w));
+        });
+        let mut scores = Vec::new();
+        for n in [1, 3, 4] {
+            for i in 0..3 {
+                upper.score(&block, i, n, &mut scores);
+                let expected = (0..n as u32).map(|node| {
+                    let own = entries.iter().filter(|entry| entry.0 == node);
+                    let table: Table<f32> = own.map(|&(_, column, w)| (column, w)).collect();
+                    block.dot_slots(i, table.slots())
+                });
+                assert_eq!(scores, expected.collect::<Vec<_>>());
+            }
+        }
+        UpperNodes::new(7, |_| {}).score(&block, 0, 4, &mut scores);
+        assert!(scores.is_empty());
     }
 }

@@ -1,6 +1,10 @@
 //! Properties on random streams. `tests/test_label_trees.py` has a slow reference.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64Mcg;
 
 use super::learner::router_above;
 use super::*;
@@ -151,20 +155,10 @@ proptest! {
         tree.partial_fit(&batch, 1, &control).unwrap();
         let mut loaded = Model::from_bytes(&tree.to_bytes().unwrap()).unwrap();
         // K is too small for the members to stay unfrozen, so they are asked directly.
-        let member = &tree.members[0];
-        let answer = |frozen: Option<&[FrozenRouters]>, k: usize| {
-            let members = &tree.members[..];
-            let mut predictor = LabelTree::predictor(members, frozen, &PredictOptions::default(), Lent::alone(RoutingMemory::default()));
-            let n = rows.n_rows();
-            let (mut labels, mut scores) = (vec![TopK::NO_LABEL; n * k], vec![0.0; n * k]);
-            predictor.read(&rows, 0..n, &control).unwrap();
-            predictor.top_k(k, &mut labels, &mut scores, &control).unwrap();
-            (labels, scores)
-        };
-        let frozen = [member.learner.freeze(&control).unwrap()];
-        let (best, scores) = answer(None, k);
-        prop_assert_eq!((&best, &scores), (&answer(Some(&frozen), k).0, &answer(Some(&frozen), k).1));
-        let (all, _) = answer(None, K);
+        let frozen = [tree.members[0].learner.freeze(&control).unwrap()];
+        let (best, scores) = top_k(&tree, None, &rows, k);
+        prop_assert_eq!((&best, &scores), (&top_k(&tree, Some(&frozen), &rows, k).0, &top_k(&tree, Some(&frozen), &rows, k).1));
+        let (all, _) = top_k(&tree, None, &rows, K);
         for (few, all) in best.chunks(k).zip(all.chunks(K)) {
             prop_assert_eq!(&few[..k.min(K)], &all[..k.min(K)]);
         }
@@ -258,6 +252,60 @@ fn a_filter_passes_on_the_examples_that_a_router_won() {
         assert!(records.iter().all(|record| record.won == record.trained));
         assert!(records.iter().filter(|record| record.won > 0.0).count() > 2);
     }
+}
+
+/// A frozen tree scores the upper nodes of many sparse rows together, with the results of the tree
+/// itself to the bit.
+#[test]
+fn searches_through_frozen_and_learning_trees_agree() {
+    const MANY: usize = 3000;
+    const N_ROWS: usize = 300;
+    let mut random = Pcg64Mcg::seed_from_u64(8);
+    let labels: Vec<u32> = (0..N_ROWS)
+        .map(|_| random.random_range(0..MANY as u32))
+        .collect();
+    let (mut columns, mut values, mut starts) = (Vec::new(), Vec::new(), vec![0]);
+    for _ in 0..N_ROWS {
+        // Low columns are frequent.
+        let row: BTreeSet<i32> = (0..6).map(|_| 5000 >> random.random_range(0..13)).collect();
+        values.extend(row.iter().map(|_| random.random_range(0.1f32..2.0)));
+        columns.extend(row);
+        starts.push(columns.len() as i32);
+    }
+    let (starts, columns) = (Indices::I32(&starts), Indices::I32(&columns));
+    let rows = Rows::csr(starts, columns, Values::F32(&values), 5001, false).unwrap();
+    let targets = Targets::One(Labels::new(&labels, MANY).unwrap());
+    let batch = Batch::new(rows, targets, None).unwrap();
+    let control = Control::new(0);
+    for policy in [Policy::Filter, Policy::Random] {
+        let mut tree = Model::create(params(policy), MANY, false).unwrap();
+        tree.partial_fit(&batch, 1, &control).unwrap();
+        let frozen = [tree.members[0].learner.freeze(&control).unwrap()];
+        for k in [1, 5, 20, MANY] {
+            let [learning, frozen] =
+                [None, Some(&frozen[..])].map(|frozen| top_k(&tree, frozen, &rows, k));
+            assert_eq!(learning, frozen);
+        }
+    }
+}
+
+/// Returns the `k` best labels of each row and their scores, found with the frozen members, if given.
+fn top_k(
+    tree: &Model,
+    frozen: Option<&[FrozenRouters]>,
+    rows: &Rows<'_>,
+    k: usize,
+) -> (Vec<i32>, Vec<f32>) {
+    let (options, control) = (PredictOptions::default(), Control::new(0));
+    let memory = Lent::alone(RoutingMemory::default());
+    let mut predictor = LabelTree::predictor(&tree.members, frozen, &options, memory);
+    let n = rows.n_rows();
+    let (mut labels, mut scores) = (vec![TopK::NO_LABEL; n * k], vec![0.0; n * k]);
+    predictor.read(rows, 0..n, &control).unwrap();
+    predictor
+        .top_k(k, &mut labels, &mut scores, &control)
+        .unwrap();
+    (labels, scores)
 }
 
 /// If all scores are equal, the search does not open all nodes.
