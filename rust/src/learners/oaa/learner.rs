@@ -3,7 +3,7 @@
 use super::predict::TilePredictor;
 use super::pruned::PrunedWeights;
 use super::tile::{self, averaged, Tile};
-use super::training::{check_memory, Oaa, MAX_DENSE_BYTES};
+use super::training::{check_memory, count_columns, Oaa, MAX_DENSE_BYTES};
 use super::{class_blocks, Params};
 use crate::control::Control;
 use crate::data::{Batch, Preparation};
@@ -44,15 +44,18 @@ impl OnlineLearner for Oaa {
 
     fn new(params: &Params, start: &Start<'_>) -> Result<Self> {
         let (n_classes, preparation) = (start.n_classes, start.preparation);
-        check_memory(
-            params,
-            n_classes,
-            preparation,
-            start.batch,
-            start.first == First::All,
-        )?;
+        let is_all = start.first == First::All;
+        check_memory(params, n_classes, preparation, start.batch, is_all)?;
+        let tiles = Tile::for_classes(n_classes, params);
+        // Counting takes too long for few classes.
+        let n_expected = if is_all && tiles.len() > 1 {
+            count_columns(preparation, start.batch)
+        } else {
+            0
+        };
         Ok(Self {
-            tiles: Tile::for_classes(n_classes, params),
+            tiles,
+            n_expected,
             ..Self::without_tiles(params, n_classes, preparation.width())
         })
     }
@@ -166,6 +169,7 @@ impl OnlineLearner for Oaa {
             preparer: self.preparer.for_prediction(),
             tiles: tiles.collect::<Result<_>>()?,
             pruned: self.pruned.clone(),
+            n_expected: 0,
         })
     }
 

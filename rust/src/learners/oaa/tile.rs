@@ -9,6 +9,7 @@ use std::ops::Range;
 use super::Params;
 use crate::file::Flat;
 use crate::linear::{AlignedRow, NagTotals};
+use crate::memory::prefer_large_pages;
 use crate::simd::LANES;
 
 /// Largest number of groups of [`LANES`] classes in a tile: their sums fit into vector registers.
@@ -156,15 +157,18 @@ impl Tile {
         }
     }
 
-    /// Allocates weights for `n_slots` features.
-    pub fn grow(&mut self, n_slots: usize) {
-        let len = n_slots * self.width();
+    /// Allocates weights for `n_slots` features, and memory for `n_expected` if there is none yet.
+    pub fn grow(&mut self, (n_slots, n_expected): (usize, usize)) {
+        let (len, expected) = (n_slots * self.width(), n_expected * self.width());
         for plane in self.planes_mut() {
             if !plane.is_empty() && plane.len() < len {
                 let plane = plane.to_mut();
                 if plane.capacity() < len {
                     // Less headroom than Vec's own growth: the planes are most of the memory.
-                    plane.reserve_exact(len + len / 8 - plane.len());
+                    let growing = len + len / 8;
+                    let capacity = if expected < len { growing } else { expected };
+                    plane.reserve_exact(capacity - plane.len());
+                    prefer_large_pages(plane);
                 }
                 plane.resize(len, 0.0);
             }

@@ -41,6 +41,8 @@ pub struct Oaa {
     pub(super) tiles: Vec<Tile>,
     /// Weights that remain after `fit` with `prune`.
     pub(super) pruned: Option<PrunedWeights>,
+    /// Features that `fit` will see, for which tiles reserve memory; 0 if unknown.
+    pub(super) n_expected: usize,
 }
 
 /// The best class of some tiles for an example, before it was learned.
@@ -102,6 +104,7 @@ impl Oaa {
             preparer: ExamplePreparer::new(params, n_classes, width),
             tiles: Vec::new(),
             pruned: None,
+            n_expected: 0,
         }
     }
 
@@ -127,7 +130,7 @@ impl Oaa {
             preparer.fill_chunk(params, learning, order, &mut chunk);
             let mut outcome = Ok(());
             while chunk.rows.len() > 0 {
-                let n_slots = preparer.slots.len();
+                let n_slots = (preparer.slots.len(), self.n_expected);
                 let n_learned = chunk.rows.len();
                 order = if outcome.is_ok() {
                     &order[n_learned..]
@@ -189,7 +192,7 @@ impl Oaa {
             match old.next() {
                 Some(known) if known.width() == tile.width() => tile = known,
                 narrower => {
-                    tile.grow(n_slots);
+                    tile.grow((n_slots, n_slots));
                     if let Some(narrower) = narrower {
                         tile.copy_lanes(&narrower);
                     }
@@ -207,12 +210,13 @@ impl Oaa {
     }
 }
 
-/// Learns a chunk, whose examples and those before have `n_slots` features. Replaces `bests`, per
-/// tile, by the best class of each example before it was learned.
+/// Learns a chunk. `n_slots` has the number of features of its examples and those before, and that
+/// for which there should be memory. Replaces `bests`, per tile, by the best class of each example
+/// before it was learned.
 fn learn_chunk(
     params: &Params,
     tiles: &mut [Tile],
-    n_slots: usize,
+    n_slots: (usize, usize),
     chunk: &Chunk,
     parallel: bool,
     bests: &mut [Vec<BestClass>],
@@ -249,6 +253,21 @@ fn learn_chunk(
     }
 }
 
+/// Returns the number of columns of a batch, after preparation.
+pub(super) fn count_columns(preparation: &Preparation, batch: &Batch<'_>) -> usize {
+    let width = preparation.width();
+    if preparation.scaling() == Scaling::Standard {
+        return width;
+    }
+    let (mut row, mut seen) = (RowBuffer::default(), vec![false; width]);
+    for i in batch.present() {
+        preparation.read(&batch.rows, i as usize, &mut row);
+        let columns = row.columns.iter();
+        columns.for_each(|&column| seen[column as usize] = true);
+    }
+    seen.into_iter().filter(|&is_seen| is_seen).count()
+}
+
 /// Refuses weights of `n_classes` that do not fit into memory. `is_all` is true for `fit`.
 pub(super) fn check_memory(
     params: &Params,
@@ -268,21 +287,11 @@ pub(super) fn check_memory(
     let n_lanes = n_classes.next_multiple_of(LANES);
     let column_bytes = n_lanes * Tile::n_planes(params) * copies * size_of::<f32>();
     let needed = |n_columns| column_bytes.saturating_mul(n_columns).min(most_bytes);
-    let mut n_columns = preparation.width();
-    if memory::fits(needed(n_columns)) {
+    if memory::fits(needed(preparation.width())) {
         return Ok(());
     }
-    if preparation.scaling() != Scaling::Standard {
-        // Only columns that occur have weights.
-        let (mut row, mut seen) = (RowBuffer::default(), vec![false; n_columns]);
-        for i in batch.present() {
-            preparation.read(&batch.rows, i as usize, &mut row);
-            row.columns
-                .iter()
-                .for_each(|&column| seen[column as usize] = true);
-        }
-        n_columns = seen.into_iter().filter(|&is_seen| is_seen).count();
-    }
+    // Only columns that occur have weights.
+    let n_columns = count_columns(preparation, batch);
     let what = format!("one-against-all's weights of {n_classes} classes x {n_columns} features");
     let instead = "set prune= to keep few of them or n_bits= to hash features into fewer, or use \
                    LdSMClassifier, RecallTreeClassifier or LOMTreeClassifier";

@@ -145,3 +145,19 @@ fn full_tiles_are_not_copied() {
     assert_eq!(at(&model)[..2], before);
     assert_eq!(at(&model).len(), 3);
 }
+
+#[test]
+fn fit_reserves_memory_for_all_columns_at_once() {
+    let data = Data::new(100, 24, 130, 0);
+    for n_threads in [1, 2] {
+        let mut model = Model::create(Params::default(), 130, false).unwrap();
+        let options = FitOptions::threads(n_threads);
+        model.fit(&data.batch(), options, &control()).unwrap();
+        // Column 7 does not occur, and the constant does.
+        assert_eq!(learner(&model).preparer.slots.len(), 24);
+        for tile in &mut model.members[0].learner.tiles {
+            let (width, weights) = (tile.width(), tile.weights.to_mut());
+            assert_eq!([weights.len(), weights.capacity()], [24 * width; 2]);
+        }
+    }
+}
