@@ -240,6 +240,57 @@ dispatched! {
     }
 }
 
+/// Computes [`multiply_bytes`] for R a multiple of four: four rows and half of the labels at a time,
+/// so that their sums stay in registers. Each sum is in two parts until the end.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn multiply_bytes_by_pairs<const R: usize>(
+    weights: &[[[i8; 4]; LANES]],
+    rows: &[[[u8; 4]; R]],
+) -> [[i32; LANES]; R] {
+    use std::arch::x86_64::{
+        __m128i, __m256i, _mm256_add_epi32, _mm256_cvtepi8_epi16, _mm256_cvtepu8_epi16,
+        _mm256_madd_epi16, _mm256_permute4x64_epi64, _mm256_setzero_si256,
+    };
+    use std::mem::transmute;
+
+    const ROWS: usize = 4;
+    const HALF: usize = LANES / 2;
+    let mut products = [[0; LANES]; R];
+    for (group, products) in products.as_chunks_mut::<ROWS>().0.iter_mut().enumerate() {
+        for half in 0..2 {
+            let mut sums = [[_mm256_setzero_si256(); 2]; ROWS];
+            for (weights, rows) in weights.iter().zip(rows) {
+                let weights = &weights.as_chunks::<HALF>().0[half];
+                let rows = &rows.as_chunks::<ROWS>().0[group];
+                // SAFETY: both have the same size, and every pattern is valid.
+                let rows = unsafe { transmute::<[[u8; 4]; ROWS], __m128i>(*rows) };
+                // SAFETY: as above.
+                let weights = unsafe { transmute::<[[i8; 4]; HALF], [__m128i; 2]>(*weights) };
+                let weights = weights.map(|weights| _mm256_cvtepi8_epi16(weights));
+                let rows = _mm256_cvtepu8_epi16(rows);
+                let rows = [
+                    _mm256_permute4x64_epi64::<0x00>(rows),
+                    _mm256_permute4x64_epi64::<0x55>(rows),
+                    _mm256_permute4x64_epi64::<0xAA>(rows),
+                    _mm256_permute4x64_epi64::<0xFF>(rows),
+                ];
+                for (sums, row) in sums.iter_mut().zip(rows) {
+                    for (sum, weights) in sums.iter_mut().zip(weights) {
+                        *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(weights, row));
+                    }
+                }
+            }
+            for (products, sums) in products.iter_mut().zip(sums) {
+                // SAFETY: as above.
+                let pairs = unsafe { transmute::<[__m256i; 2], [[i32; 2]; HALF]>(sums) };
+                products[half * HALF..][..HALF].copy_from_slice(&pairs.map(|[a, b]| a + b));
+            }
+        }
+    }
+    products
+}
+
 /// Returns the products of R rows of bytes with the weights of [`LANES`] labels. Both have four
 /// columns of a row or label side by side. Sums of integers are exact, so instruction sets may sum
 /// them in other orders; there must be at most 2^16 columns.
@@ -272,6 +323,10 @@ pub(crate) fn multiply_bytes<const R: usize>(
         if std::is_x86_feature_detected!("avx512vnni") {
             // SAFETY: the feature was just found on this machine, and it includes AVX-512.
             return unsafe { vnni(weights, rows) };
+        }
+        if R.is_multiple_of(4) && std::is_x86_feature_detected!("avx2") {
+            // SAFETY: the feature was just found on this machine.
+            return unsafe { multiply_bytes_by_pairs(weights, rows) };
         }
     }
     multiply_bytes_anywhere(weights, rows)
@@ -384,6 +439,28 @@ mod tests {
         }
     }
 
+    fn products_of_rows_are_exact<const R: usize>(weights: &[[[i8; 4]; LANES]]) {
+        let rows: Vec<[[u8; 4]; R]> = (0..67i32)
+            .map(|i| {
+                std::array::from_fn(|r| {
+                    std::array::from_fn(|c| (i * 29 + r as i32 * 7 + c as i32) as u8)
+                })
+            })
+            .collect();
+        let found = multiply_bytes(weights, &rows);
+        assert_eq!(found, multiply_bytes_anywhere(weights, &rows));
+        for (r, found) in found.iter().enumerate() {
+            for (lane, found) in found.iter().enumerate() {
+                let product = |(w, x): (&[[i8; 4]; LANES], &[[u8; 4]; R])| -> i32 {
+                    (0..4)
+                        .map(|c| i32::from(w[lane][c]) * i32::from(x[r][c]))
+                        .sum()
+                };
+                assert_eq!(*found, weights.iter().zip(&rows).map(product).sum::<i32>());
+            }
+        }
+    }
+
     #[test]
     fn products_of_bytes_are_exact() {
         let weights: Vec<[[i8; 4]; LANES]> = (0..67i32)
@@ -393,25 +470,9 @@ mod tests {
                 })
             })
             .collect();
-        let rows: Vec<[[u8; 4]; 3]> = (0..67i32)
-            .map(|i| {
-                std::array::from_fn(|r| {
-                    std::array::from_fn(|c| (i * 29 + r as i32 * 7 + c as i32) as u8)
-                })
-            })
-            .collect();
-        let found = multiply_bytes(&weights, &rows);
-        assert_eq!(found, multiply_bytes_anywhere(&weights, &rows));
-        for (r, found) in found.iter().enumerate() {
-            for (lane, found) in found.iter().enumerate() {
-                let product = |(w, x): (&[[i8; 4]; LANES], &[[u8; 4]; 3])| -> i32 {
-                    (0..4)
-                        .map(|c| i32::from(w[lane][c]) * i32::from(x[r][c]))
-                        .sum()
-                };
-                assert_eq!(*found, weights.iter().zip(&rows).map(product).sum::<i32>());
-            }
-        }
+        products_of_rows_are_exact::<1>(&weights);
+        products_of_rows_are_exact::<3>(&weights);
+        products_of_rows_are_exact::<8>(&weights);
         let bytes: Vec<i8> = (0..80).map(|i| (i * 13 % 256 - 128) as i8).collect();
         let mut floats: Vec<f32> = (0..80u8).map(|i| f32::from(i % 9) - 4.0).collect();
         let plain: f32 = bytes

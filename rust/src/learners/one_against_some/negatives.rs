@@ -85,7 +85,7 @@ pub fn hard_negatives(own: &[u32], scores: &LabelScores, n: usize) -> Vec<u32> {
 pub struct Negatives {
     /// The labels of each row, increasing, in each round.
     labels: Vec<Ragged<u32>>,
-    /// The rows of each label, increasing, in each round.
+    /// The rows of each label in each round.
     rows: Vec<Ragged<u32>>,
 }
 
@@ -95,6 +95,12 @@ impl Negatives {
         let rows = labels.regroup(n_labels, |row, &label| (label, row));
         self.labels.push(labels);
         self.rows.push(rows);
+    }
+
+    /// Replaces all rounds by one with these rows of each label, of `n_rows` in total.
+    pub fn replace(&mut self, rows: Ragged<u32>, n_rows: usize) {
+        let labels = rows.regroup(n_rows, |label, &row| (row, label));
+        (self.labels, self.rows) = (vec![labels], vec![rows]);
     }
 
     /// Returns whether a row is a negative example of a label.

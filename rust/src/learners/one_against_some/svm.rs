@@ -195,6 +195,22 @@ impl<'a> Solver<'a> {
         examples.map(|example| example.alpha as f32).collect()
     }
 
+    /// Returns the negatives that the solution depends on, and the dual variables for a problem with
+    /// only these.
+    pub fn active(&self, problem: &Problem<'_>) -> (Vec<u32>, Vec<f32>) {
+        let first = |row| self.distinct.first(row).unwrap_or(row);
+        let is_negative = |example: &&SvmExample| example.sign < 0.0;
+        let is_active = |example: &&SvmExample| !is_negative(example) || example.alpha > 0.0;
+        let active = self.examples.iter().filter(is_active);
+        let duals = active.clone().map(|example| example.alpha as f32).collect();
+        let rows = active.filter(is_negative).map(|example| first(example.row));
+        let mut rows: Vec<u32> = rows.collect();
+        rows.sort_unstable();
+        let negatives = problem.negatives.iter().copied().flatten().copied();
+        let is_kept = |&row: &u32| rows.binary_search(&first(row)).is_ok();
+        (negatives.filter(is_kept).collect(), duals)
+    }
+
     /// Continues the current solution without the rows that `is_out` names. Returns these rows and
     /// their margins. Equal rows must be all in or all out.
     pub fn solve_without(

@@ -91,6 +91,8 @@ struct Solution {
     scorer: Scorer,
     /// The dual variables, if another round continues them.
     duals: Vec<f32>,
+    /// The negatives that remain in another round, if rows have dense columns.
+    active: Vec<u32>,
     /// The rows of the fit and their margins by a scorer trained without them, if needed.
     held_out: Vec<(u32, f32)>,
 }
@@ -199,6 +201,14 @@ impl<'a> Trainer<'a> {
             };
             self.duals = solved.iter_mut().map(duals).collect();
             let weights = self.weights(&rows, &solved)?;
+            if !self.dense_columns.is_empty() {
+                let mut active = Ragged::default();
+                for solution in &solved {
+                    let rows = solution.iter().flat_map(|solution| &solution.active);
+                    active.push(rows.copied());
+                }
+                self.negatives.replace(active, self.examples.len());
+            }
             drop(solved);
             self.mine(&weights)?;
         }
@@ -351,6 +361,11 @@ impl<'a> Trainer<'a> {
             ..Solution::default()
         };
         match round.stage {
+            // With dense columns the margins of all labels are computed, so mining finds a negative
+            // again if it comes to have a loss.
+            Stage::Mining if !self.dense_columns.is_empty() => {
+                (solution.active, solution.duals) = solver.active(&problem);
+            }
             Stage::Mining => solution.duals = solver.duals(),
             Stage::Comparison => {}
             Stage::Last => solution.held_out = solver.solve_without(&problem, is_out, seed),

@@ -4,6 +4,7 @@
 //! row's features. If these are too many, the index has the largest weights only: it finds labels,
 //! and the margin of a label is computed from all of its weights when it is needed.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::dense::{DenseColumns, DenseProducts, DenseWeights, BLOCK};
@@ -369,20 +370,29 @@ impl RowMargins {
         mut least: f32,
         mut visit: impl FnMut(u32, f32) -> f32,
     ) {
+        /// Labels of a block that are looked at together.
+        const GROUP: usize = 8;
         for block in self.met_blocks() {
             let from = block * LABELS_PER_BLOCK;
             let to = self.products.len().min(from + LABELS_PER_BLOCK);
             let (products, biases) = (&self.products[from..to], &weights.biases[from..to]);
+            let bar = least;
+            let mut look = |places: Range<usize>| {
+                for place in places {
+                    let margin = products[place] + biases[place];
+                    if products[place] != 0.0 && margin >= least {
+                        least = visit((from + place) as u32, margin);
+                    }
+                }
+            };
             if let (Ok(products), Ok(biases)) = (products.try_into(), biases.try_into()) {
-                if !has_margin(least, products, biases) {
-                    continue;
-                }
-            }
-            for (label, (&product, bias)) in (from..).zip(products.iter().zip(biases)) {
-                let margin = product + bias;
-                if product != 0.0 && margin >= least {
-                    least = visit(label as u32, margin);
-                }
+                let above = are_above(bar, products, biases);
+                let groups = above.as_chunks::<GROUP>().0.iter().enumerate();
+                groups
+                    .filter(|(_, &above)| above != [0; GROUP])
+                    .for_each(|(group, _)| look(group * GROUP..(group + 1) * GROUP));
+            } else {
+                look(0..products.len());
             }
         }
     }
@@ -408,13 +418,17 @@ impl RowMargins {
 }
 
 dispatched! {
-    /// Returns whether a label with a product may have a margin of at least `least`.
-    fn has_margin(least: f32, products: &[f32; LABELS_PER_BLOCK], biases: &[f32; LABELS_PER_BLOCK]) -> bool {
-        let mut n = 0;
+    /// Returns 1 for each label that has a product and a margin of at least `least`, 0 for others.
+    fn are_above(
+        least: f32,
+        products: &[f32; LABELS_PER_BLOCK],
+        biases: &[f32; LABELS_PER_BLOCK],
+    ) -> [u8; LABELS_PER_BLOCK] {
+        let mut above = [0; LABELS_PER_BLOCK];
         for i in 0..LABELS_PER_BLOCK {
             let is_above = (products[i] + biases[i] >= least) & (products[i] != 0.0);
-            n += u32::from(is_above);
+            above[i] = u8::from(is_above);
         }
-        n > 0
+        above
     }
 }

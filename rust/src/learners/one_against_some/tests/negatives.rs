@@ -1,6 +1,6 @@
 //! Rounds of negatives, and solutions that continue those of the previous round.
 
-use super::super::negatives::{first_negatives, hard_negatives};
+use super::super::negatives::{first_negatives, hard_negatives, Negatives};
 use super::super::train::positive_weights;
 use super::super::weights::LabelWeights;
 use super::*;
@@ -40,6 +40,56 @@ proptest! {
         let cold = full_weights(&solver.scorer(0.0), examples.width);
         for (warm, cold) in warm.iter().zip(&cold) {
             prop_assert!(is_near(*warm, *cold, 1e-4), "{warm} {cold}");
+        }
+    }
+
+    /// The start from the active negatives is the solution for all negatives.
+    #[test]
+    fn the_active_negatives_determine_the_solution(data in data(40), has_equal_rows in any::<bool>()) {
+        let examples = data.examples();
+        let rows = ScorerRows::new(&examples, &SPARSE, 0.0);
+        let (positives, mut negatives) = split_rows(&examples);
+        let distinct = if has_equal_rows {
+            negatives.extend_from_within(..);
+            DistinctRows::new(&examples, |_| false)
+        } else {
+            DistinctRows::default()
+        };
+        let mut solver = Solver::new(&rows, &distinct, EXACT);
+        let (first, second) = negatives.split_at(negatives.len() / 2);
+        let lists = [first, second];
+        let all = problem(&positives, &lists);
+        solver.solve(&all, &[], 7);
+        let (active, duals) = solver.active(&all);
+        let wanted = full_weights(&solver.scorer(0.0), examples.width);
+        for &row in &negatives {
+            let loss = 1.0 + product(&wanted, &full(&examples, row));
+            prop_assert!(loss < 1e-3 || active.contains(&row), "{row} {loss}");
+            prop_assert!(loss > -1e-3 || !active.contains(&row), "{row} {loss}");
+        }
+        solver.accuracy.max_rounds = 0;
+        solver.solve(&problem(&positives, &[&active]), &duals, 7);
+        let found = full_weights(&solver.scorer(0.0), examples.width);
+        for (found, wanted) in found.iter().zip(&wanted) {
+            prop_assert!(is_near(*found, *wanted, 1e-4), "{found} {wanted}");
+        }
+    }
+
+    #[test]
+    fn replaced_negatives_are_those_of_the_labels(lists in prop::collection::vec(prop::collection::btree_set(0u32..9, 0..5), 4)) {
+        let mut rows = Ragged::default();
+        lists.iter().for_each(|list| rows.push(list.iter().copied()));
+        let mut negatives = Negatives::default();
+        let mut before = Ragged::default();
+        (0..9).for_each(|_| before.push([0, 3]));
+        negatives.push(before, lists.len());
+        negatives.replace(rows, 9);
+        for (label, list) in lists.iter().enumerate() {
+            let found = negatives.rows(label).concat();
+            prop_assert!(found.iter().eq(list), "{found:?} {list:?}");
+            for row in 0..9 {
+                prop_assert_eq!(negatives.contains(row, label as u32), list.contains(&row));
+            }
         }
     }
 
