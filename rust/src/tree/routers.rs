@@ -12,6 +12,7 @@ use std::sync::OnceLock;
 use super::upper::{UpperNodes, N_UPPER};
 use super::{partition, Junction};
 use crate::control::Control;
+use crate::data::Ragged;
 use crate::error::Result;
 use crate::linear::{entries, AlignedRow, Block, Regressors, Slot, Span, Weights};
 use crate::simd::LANES;
@@ -163,14 +164,15 @@ impl FrozenRouters {
 
     fn upper(&self) -> &UpperNodes {
         self.upper.get_or_init(|| {
-            UpperNodes::new(self.width, |visit| {
-                for (node, step) in (0..).zip(&self.steps).take(N_UPPER) {
-                    if let Place::Table { from, capacity } = step.weights {
-                        let slots = &self.slots[from..from + capacity as usize];
-                        entries(slots).for_each(|(column, &weight)| visit(node, column, weight));
-                    }
-                }
-            })
+            let mut nodes = Ragged::default();
+            for step in self.steps.iter().take(N_UPPER) {
+                let slots = match step.weights {
+                    Place::Table { from, capacity } => &self.slots[from..from + capacity as usize],
+                    Place::Row(_) | Place::Terminal => &[],
+                };
+                nodes.push(entries(slots).map(|(column, &weight)| (column, weight)));
+            }
+            UpperNodes::new(&nodes, self.width)
         })
     }
 

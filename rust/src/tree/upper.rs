@@ -4,6 +4,7 @@
 //! of each of these. With the weights of the upper nodes by column, each value is found once, and its
 //! column lists the nodes that have a weight for it.
 
+use crate::data::Ragged;
 use crate::linear::Block;
 use crate::simd::prefetch;
 
@@ -11,49 +12,34 @@ use crate::simd::prefetch;
 /// opens few of the nodes below, however many there are.
 pub const N_UPPER: usize = 4096;
 
-/// Weights of the upper nodes, one column after the other.
-#[derive(Debug, Clone, Default)]
+/// Weights of the upper nodes.
+#[derive(Debug, Clone)]
 pub struct UpperNodes {
-    /// Start of each column in `entries`, and the end.
-    starts: Vec<usize>,
-    /// Nodes with their weights, in the order of the nodes.
-    entries: Vec<(u32, f32)>,
+    /// The nodes that have a weight for each column, increasing, with these weights.
+    columns: Ragged<(u32, f32)>,
 }
 
 impl UpperNodes {
-    /// Creates the lists of `width` columns. `each` passes node, column and weight of all entries to
-    /// its argument, the same ones each time that it is called.
-    pub fn new(width: usize, each: impl Fn(&mut dyn FnMut(u32, u32, f32))) -> Self {
-        let mut starts = vec![0; width + 1];
-        each(&mut |_, column, _| starts[column as usize + 1] += 1);
-        for column in 0..width {
-            starts[column + 1] += starts[column];
+    /// Groups the columns and weights of each node by column; there are `width` columns.
+    pub fn new(nodes: &Ragged<(u32, f32)>, width: usize) -> Self {
+        let by_column = |node, &(column, weight): &(u32, f32)| (column, (node, weight));
+        Self {
+            columns: nodes.regroup(width, by_column),
         }
-        let mut entries = vec![(0, 0.0); starts[width]];
-        let mut next = starts.clone();
-        each(&mut |node, column, weight| {
-            let at = &mut next[column as usize];
-            entries[*at] = (node, weight);
-            *at += 1;
-        });
-        Self { starts, entries }
-    }
-
-    fn list(&self, column: u32) -> &[(u32, f32)] {
-        let column = column as usize;
-        &self.entries[self.starts[column]..self.starts[column + 1]]
     }
 
     /// Replaces `scores` by those of row `i` of `block` at the first `n` nodes, to the bit the products
     /// with their tables. Without tables, there are no scores.
     pub fn score(&self, block: &Block, i: usize, n: usize, scores: &mut Vec<f32>) {
         scores.clear();
-        if self.entries.is_empty() {
+        if self.columns.entries().is_empty() {
             return;
         }
         scores.resize(n, 0.0);
         let (columns, values) = block.row(i);
-        let lists = columns.iter().map(|&column| self.list(column));
+        let lists = columns
+            .iter()
+            .map(|&column| self.columns.get(column as usize));
         lists.clone().filter_map(<[_]>::first).for_each(prefetch);
         for (list, &x) in lists.zip(values) {
             let end = list.partition_point(|&(node, _)| (node as usize) < n);
@@ -86,11 +72,12 @@ mod tests {
             (2, 4, 1.1),
             (3, 5, 0.6),
         ];
-        let upper = UpperNodes::new(preparation.width(), |visit| {
-            entries
-                .iter()
-                .for_each(|&(node, column, w)| visit(node, column, w));
-        });
+        let mut nodes = Ragged::default();
+        for node in 0..4 {
+            let own = entries.iter().filter(|entry| entry.0 == node);
+            nodes.push(own.map(|&(_, column, w)| (column, w)));
+        }
+        let upper = UpperNodes::new(&nodes, preparation.width());
         let mut scores = Vec::new();
         for n in [1, 3, 4] {
             for i in 0..3 {
@@ -103,7 +90,7 @@ mod tests {
                 assert_eq!(scores, expected.collect::<Vec<_>>());
             }
         }
-        UpperNodes::new(7, |_| {}).score(&block, 0, 4, &mut scores);
+        UpperNodes::new(&Ragged::default(), 7).score(&block, 0, 4, &mut scores);
         assert!(scores.is_empty());
     }
 }
