@@ -1,7 +1,5 @@
 """Runs the tasks of a training on a cluster immediately, in this process."""
 
-from xmtree.dask._partitions import Source
-
 
 class Serial:
     """Stands in for the tasks of a cluster, and counts them by name."""
@@ -22,7 +20,7 @@ def fitted(estimator, parts, classes=None, workers=None, **params):
     tasks = Serial()
     local = estimator._local_class(**params)
     workers = workers or {"here": {"nthreads": 1, "memory_limit": 0}}
-    return estimator._tasks(tasks, local, Source(tasks, parts), classes, workers)
+    return estimator._tasks(tasks, local, parts, classes, workers)
 
 
 def in_parts(n, *data):

@@ -299,15 +299,15 @@ class WhenTraining(threading.Thread):
     ``done`` is True if it has run.
     """
 
-    def __init__(self, cluster, act, *arguments, later=0.0):
+    def __init__(self, cluster, act, *arguments, first="ldsm-tree", later=0.0):
         super().__init__(daemon=True)
         self.tasks, self.act, self.later = cluster.scheduler.tasks, partial(act, *arguments), later
-        self.earlier = set(self.tasks)
+        self.earlier, self.first = set(self.tasks), first
         self.is_over, self.done = threading.Event(), False
         self.start()
 
     def run(self):
-        names = "ldsm-tree", "oaa-learn"
+        names = self.first, "oaa-learn"
         while not any(str(key).startswith(names) for key in set(self.tasks) - self.earlier):
             if self.is_over.wait(0.001):
                 return
@@ -345,7 +345,8 @@ def test_the_loss_of_the_scheduler_is_reported(gate):
         Client(cluster, set_as_default=False) as client,
     ):
         held = hold(client, gate)
-        closer = WhenTraining(cluster, cluster.sync, cluster.scheduler.close)
+        close = cluster.sync, cluster.scheduler.close
+        closer = WhenTraining(cluster, *close, first="ldsm-facts")
         with pytest.raises(RuntimeError, match="connection to the scheduler was lost"):
             DaskLdSMClassifier(**FEW, client=client).fit(X, Y)
         closer.join()
@@ -375,7 +376,7 @@ def ctrl_c():
 def test_ctrl_c_cancels_the_tasks(client, cluster, gate):
     kept = client.submit(sum, [1, 2])
     held = hold(client, gate)
-    presser = WhenTraining(cluster, os.kill, os.getpid(), signal.SIGINT)
+    presser = WhenTraining(cluster, os.kill, os.getpid(), signal.SIGINT, first="ldsm-facts")
     with pytest.raises(KeyboardInterrupt):
         DaskLdSMClassifier(**FEW, client=client).fit(X, Y)
     presser.join()
@@ -581,13 +582,17 @@ def test_a_worker_that_is_busy_changes_nothing(client, local, tmp_path):
 N_KILLS = int(os.environ.get("XMTREE_KILLS", "1"))
 
 
-@pytest.mark.parametrize("kind", ["trees", "travelers"])
+@pytest.mark.parametrize("kind", ["trees", "groups", "travelers"])
 def test_a_killed_worker_costs_only_its_tasks(client, cluster, local, tmp_path, kind):
     """Kill a worker by SIGKILL, a little later each time."""
-    model, y, killed = DaskLdSMClassifier(**FEW, client=client), Y, 0
+    model, data, killed = DaskLdSMClassifier(**FEW, client=client), (X, Y), 0
+    if kind == "groups":
+        labels = np.arange(900) % 130
+        data = parts(X), parts(labels)
+        local = fitted(DaskLdSMClassifier, [(X[cut], labels[cut], None) for cut in CUTS], **FEW)
     if kind == "travelers":
         y = np.arange(900) % 7 + 10 * ONE_LABEL
-        model = DaskOAAClassifier(random_state=0, n_passes=2, client=client)
+        model, data = DaskOAAClassifier(random_state=0, n_passes=2, client=client), (X, y)
         # So few local rows are one partition.
         local = fitted(DaskOAAClassifier, [(X, y, None)], random_state=0, n_passes=2)
     wanted = file_of(local, tmp_path)
@@ -596,7 +601,7 @@ def test_a_killed_worker_costs_only_its_tasks(client, cluster, local, tmp_path, 
         pid = list(cluster.workers.values())[attempt % 2].pid
         later = 0.01 * (attempt % 8)
         killer = WhenTraining(cluster, os.kill, pid, signal.SIGKILL, later=later)
-        model.fit(X, y)
+        model.fit(*data)
         # A kill after the end does not count.
         killer.end()
         killed += killer.done

@@ -17,7 +17,6 @@ from xmtree.dask import (
     DaskRecallTreeClassifier,
     DaskTextClassifier,
 )
-from xmtree.dask._partitions import Source
 from xmtree.dask._relay import Traveler, step, travelers
 from xmtree.datasets import make_xmc
 
@@ -206,7 +205,7 @@ def test_a_step_changes_no_argument():
     tasks = Keeping()
     local = DaskOAAClassifier._local_class(random_state=0, n_passes=2)
     DaskOAAClassifier._tasks(
-        tasks, local, Source(tasks, parts), None, {"here": {"nthreads": 1, "memory_limit": 0}}
+        tasks, local, parts, None, {"here": {"nthreads": 1, "memory_limit": 0}}
     )
     # 3 blocks of classes, observation, a pass of most rows and one of all in two partitions.
     assert tasks.names.count("observe") == 6
@@ -295,7 +294,7 @@ def test_texts_stay_in_their_partitions():
     tasks = Watching()
     texts = [f"{text} {text}" for text in TEXTS]
     local = TextClassifier(OAAClassifier(n_passes=1), word_ngrams=1, random_state=0)
-    source = Source(tasks, in_parts(4, texts, LENGTHS))
+    source = in_parts(4, texts, LENGTHS)
     DaskTextClassifier._tasks(
         tasks, local, source, None, {"here": {"nthreads": 1, "memory_limit": 0}}
     )

@@ -1,13 +1,10 @@
 """xmtree.dask without a cluster."""
 
 import importlib
-import json
 import sys
-from functools import partial
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse as sp
 
@@ -18,8 +15,6 @@ from xmtree import LdSMClassifier, OAAClassifier
 from xmtree.dask import DaskLdSMClassifier, DaskTextClassifier
 from xmtree.dask._base import _predicted, _scored, _topk
 from xmtree.dask._cluster import workers_of
-from xmtree.dask._ldsm import _fitted, _read
-from xmtree.dask._partitions import together
 from xmtree.dask._plan import joined_labels, labels_of
 
 
@@ -66,19 +61,6 @@ def test_a_worker_that_has_just_left_is_waited_for():
     assert client.waits == 2
 
 
-def test_tasks_do_not_modify_their_arguments():
-    local = LdSMClassifier(**FEW).fit(X, Y)
-    read = partial(_read, LdSMClassifier(**FEW), json_of(FEW), None, {})
-    prepared = read(X, Y, None)
-    assert not hasattr(read.args[0], "classes_")
-    again = read(X, Y, None)
-    assert prepared[1] is not again[1]
-    trees = [prepared[0].trees([number]) for number in range(FEW["n_estimators"])]
-    fitted = _fitted(prepared, trees, n_threads=1)
-    assert not hasattr(prepared[1], "_model")
-    assert fitted.predict_topk(X_NEW)[0].tolist() == local.predict_topk(X_NEW)[0].tolist()
-
-
 @pytest.mark.parametrize(
     ("parts", "expected"),
     [
@@ -93,31 +75,16 @@ def test_tasks_do_not_modify_their_arguments():
     ],
 )
 def test_labels_of_partitions_are_kept_exactly(parts, expected):
-    labels = together(parts, "y")
-    model = OAAClassifier(random_state=0, calibrate=False).fit(np.eye(3)[: len(labels)], labels)
-    assert model.classes_.tolist() == sorted(expected)
+    labels = joined_labels([labels_of(part) for part in parts], None)
+    assert labels.classes.tolist() == sorted(expected)
 
 
 def test_inconsistent_partitions_are_refused():
     numbers, names = np.array([1, 2]), np.array(["a", "b"])
     with pytest.raises(ValueError, match="y mixes labels of different types: int, str"):
-        OAAClassifier().fit(np.eye(4), together([numbers, names], "y"))
-    with pytest.raises(ValueError, match="y mixes labels of different types: int, str"):
         joined_labels([labels_of(numbers), labels_of(names)], None)
     large = [labels_of(np.array([1])), labels_of(np.array([2**53 + 1], np.uint64))]
     assert joined_labels(large, None).classes.tolist() == [1, 2**53 + 1]
-    with pytest.raises(
-        ValueError, match="partition 0 of sample_weight is None, partition 1 is not"
-    ):
-        together([None, np.ones(2)], "sample_weight")
-    assert together([None, None], "sample_weight") is None
-    frame = pd.DataFrame(np.eye(2), columns=["b", "a"])
-    for others in (np.eye(2), frame.rename(columns={"a": "c"})):
-        with pytest.raises(ValueError, match="partitions 0 and 1 of X do not have the same"):
-            together([others, frame], "X")
-    for rows in (frame, pl.from_pandas(frame)):
-        joined = together([rows, rows[["a", "b"]]], "X")
-        assert np.asarray(joined).tolist() == [[1, 0], [0, 1], [1, 0], [0, 1]]
 
 
 @pytest.mark.parametrize("y", [["a", "b"], [["a"], ["a", "b"]], np.eye(2), sp.csr_array(np.eye(2))])
@@ -126,14 +93,10 @@ def test_a_partition_without_rows_is_predicted(y):
     found, none = _predicted(model, np.eye(2)), _predicted(model, np.empty((0, 2)))
     assert (type(none), none.dtype) == (type(found), found.dtype)
     assert none.shape == (0, *found.shape[1:])
-    labels, scores = _topk(model, sp.csr_matrix((0, 2)), 3)
+    labels, scores = _topk(model, sp.csr_matrix((0, 2)), 3, "raw")
     assert (labels.shape, scores.shape, scores.dtype) == ((0, 3), (0, 3), np.float32)
     assert labels.dtype == model.predict_topk(np.eye(2))[0].dtype
     assert _scored(model, np.empty((0, 2)), y[:0], None) == (0, 0)
-
-
-def json_of(params):
-    return json.dumps(LdSMClassifier(**params)._core_params() | {"seed": 0})
 
 
 def test_misaligned_arrays_are_read():

@@ -5,6 +5,7 @@ import pickle
 import time
 from collections import defaultdict
 
+import dask
 import numpy as np
 import xmtree
 from harness import data
@@ -12,8 +13,8 @@ from harness.case import Case
 from harness.pages import fill, markdown
 
 TITLE = "LdSM on a cluster of two processes, bytes that are sent, errors by partitions"
-#: Data set of label sets for LdSM, and of single labels for online learners.
-SETS, CLASSES = "onet-titles", "naics2017-index"
+#: Data sets of label sets for LdSM, the first for times, and of single labels for online learners.
+SETS, MORE_SETS, CLASSES = "onet-titles", ("makupalat", "wordnet-hypernyms"), "naics2017-index"
 LDSM = {"n_estimators": 10, "random_state": 0}
 #: Numbers of partitions; None is one machine.
 PARTITIONS = (None, 8)
@@ -24,7 +25,9 @@ ONLINE = {
     "RecallTreeClassifier": ("RecallTree", {}),
 }
 #: Results that are not sent to other workers.
-NOT_SENT = ("examples", "model")
+NOT_SENT = ("model", "divide", "mine")
+#: Groups of labels of this data set in eight partitions.
+GROUPS = 8
 WORKERS_HERE = {"here": {"nthreads": 1, "memory_limit": 0}}
 WORKERS = {0: "no cluster, 1 thread", 1: "one worker", 2: "two workers"}
 
@@ -39,6 +42,10 @@ def cases(seeds=3):
             for seed in range(seeds):
                 settings = {"learner": name, "n": n}
                 yield Case("dask", CLASSES, f"{name}, {n} partitions", settings, seed)
+    for name in (SETS, *MORE_SETS):
+        for n in PARTITIONS:
+            for seed in range(1 if name == MORE_SETS[-1] else seeds):
+                yield Case("dask", name, f"LdSM, {n} partitions", {"learner": "LdSM", "n": n}, seed)
 
 
 def measure(case):
@@ -46,7 +53,7 @@ def measure(case):
     if "workers" in case.settings:
         return {"train_s": training(task, case.settings["workers"])}
     if "learner" in case.settings:
-        return {"error": error(task, case.seed, **case.settings)}
+        return accuracy(task, case.seed, **case.settings)
     return {"rows": steps(task)}
 
 
@@ -67,8 +74,6 @@ class Recorder(Immediate):
         self.seconds, self.bytes = defaultdict(float), defaultdict(float)
 
     def submit(self, name, function, *arguments, **options):
-        if options.get("n_threads", 1) is None:
-            options["n_threads"] = 1
         start = time.process_time()
         made = function(*arguments, **options)
         self.seconds[name] += time.process_time() - start
@@ -81,19 +86,21 @@ def steps(task):
     """Return the measures of the steps of a training with one worker of one thread."""
     from xmtree.dask._ldsm import ldsm_tasks
 
-    recorder, found = Recorder(), []
-
-    def read_data(read):
-        found.append(read(task.X, task.y, None))
-        return found[0]
-
-    ldsm_tasks(recorder, xmtree.LdSMClassifier(**LDSM), read_data, None, WORKERS_HERE)
-    n_trees, n_rows = LDSM["n_estimators"], task.X.shape[0]
+    recorder, n_rows = Recorder(), task.X.shape[0]
+    cuts = np.array_split(np.arange(n_rows), PARTITIONS[1])
+    source = [(task.X[cut], task.y[cut], None) for cut in cuts]
+    with dask.config.set({"xmtree.tree-rows": n_rows // 2}):
+        ldsm_tasks(recorder, xmtree.LdSMClassifier(**LDSM), source, None, WORKERS_HERE)
+    seconds, sent = recorder.seconds, recorder.bytes
     return {
-        "a tree": {"bytes": recorder.bytes["tree"] / n_trees},
-        "a row, to each worker": {"bytes": len(pickle.dumps(found[0][0])) / n_rows},
-        "processor: trees": {"train_s": recorder.seconds["tree"]},
-        "processor: model": {"train_s": recorder.seconds["model"]},
+        "a tree": {"bytes": sent["tree"] / LDSM["n_estimators"]},
+        "the sample, to each worker with trees": {"bytes": sent["examples"]},
+        "rows of a group": {"bytes": sent["piece"] / GROUPS},
+        "processor: trees": {"train_s": seconds["tree"]},
+        "processor: rows to groups": {"train_s": seconds["divide"]},
+        "processor: mining in all groups": {"train_s": seconds["mine"]},
+        "processor: scorers of all groups": {"train_s": seconds["scorers"]},
+        "processor: putting together": {"train_s": seconds["join"]},
     }
 
 
@@ -118,22 +125,21 @@ def training(task, n_workers):
         return time.perf_counter() - start
 
 
-def error(task, seed, learner, n):
-    """Return the test error in percent of a learner of ``n`` partitions in one process."""
+def accuracy(task, seed, learner, n):
+    """Return the accuracy of a learner of ``n`` partitions in one process, in percent."""
     from xmtree import dask
-    from xmtree.dask._partitions import Source
 
-    task, (name, params) = task.shuffled(), ONLINE[learner]
+    task, (name, params) = task.shuffled(), ONLINE.get(learner, ("LdSM", {}))
     model = getattr(xmtree, f"{name}Classifier")(random_state=seed, **params)
     if n is None:
         model.fit(task.X, task.y)
     else:
         tasks = Immediate()
-        cuts = np.array_split(np.arange(len(task.y)), n)
-        source = Source(tasks, [(task.X[cut], task.y[cut], None) for cut in cuts])
+        cuts = np.array_split(np.arange(task.X.shape[0]), n)
+        source = [(task.X[cut], task.y[cut], None) for cut in cuts]
         train = getattr(dask, f"Dask{name}Classifier")._tasks
         model = train(tasks, model, source, None, WORKERS_HERE)
-    return 100 * float(np.mean(model.predict(task.X_test) != task.y_test))
+    return task.accuracy(model.predict_topk(task.X_test, 5)[0])
 
 
 def table(record, argument):
@@ -144,7 +150,14 @@ def table(record, argument):
             rows = [record.of(CLASSES, f"{name}, {n} partitions")[0] for n in PARTITIONS]
             cells.append([f"`{name}`", *(row["error"] for row in rows)])
         return markdown([f"{CLASSES}, test error (%)", "one machine", "8 partitions"], cells)
-    rows = record.of(SETS)
+    if argument == "precision":
+        cells = []
+        for name in (SETS, *MORE_SETS):
+            for n in PARTITIONS:
+                row = record.of(name, f"LdSM, {n} partitions")[0]
+                cells.append([name, n or "one machine", *(row[f"P@{k}"] for k in (1, 3, 5))])
+        return markdown(["test rows (%)", "partitions", "P@1", "P@3", "P@5"], cells)
+    rows = [row for row in record.of(SETS) if "P@1" not in row]
     seconds = [[row["program"], row["train_s"]] for row in rows if "train_s" in row]
     sent = [[row["program"], row["bytes"]] for row in rows if "bytes" in row]
     tables = markdown(["training", "seconds"], seconds), markdown(["sent for", "bytes"], sent)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -204,6 +204,18 @@ class HeldOut:
             columns = _occurring(X, both)
         return HeldOut(X[rows], codes[rows], weights[rows], classes, columns)
 
+    @staticmethod
+    def join(parts: Sequence[HeldOut | None]) -> HeldOut:
+        """Join the rows of partitions; None stands for a partition without rows."""
+        found = [part for part in parts if part is not None]
+        return HeldOut(
+            stacked([part.X for part in found]),
+            stacked([part.codes for part in found]),
+            np.concatenate([part.weights for part in found]),
+            np.sum([part.classes for part in found], axis=0),
+            np.any([part.columns for part in found], axis=0),
+        )
+
     def usable(self) -> tuple[Any, Any, NDArray[np.float64]]:
         """Return rows, codes and weights as far as they resemble new rows."""
         X, codes, weights = self.X, self.codes, self.weights
@@ -223,6 +235,11 @@ class HeldOut:
             starts = np.concatenate(([0], np.cumsum(is_known)))[X.indptr]
             X = sp.csr_matrix((X.data[is_known], X.indices[is_known], starts), shape=X.shape)
         return X, codes, weights
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """Join arrays or CSR matrices by rows."""
+    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
 def _occurring(X: Any, subsets: Iterable[NDArray[np.bool_]]) -> NDArray[np.bool_]:

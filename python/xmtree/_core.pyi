@@ -151,8 +151,44 @@ class LdsmTraining:
     ) -> Self: ...
     def trees(self, numbers: list[int], n_threads: int = 1) -> Classifier: ...
     def model(self, trees: list[Classifier], n_threads: int = 1) -> Classifier: ...
+    def groups(
+        self,
+        groups: NDArray[np.uint32],
+        n_groups: int,
+        counts: NDArray[np.uint32],
+        n_rows: int,
+        mean_weight: float,
+    ) -> bytes: ...
+    def divide(self, trees: list[Classifier], groups: bytes) -> list[bytes | None]: ...
+    def join(
+        self,
+        trees: list[Classifier],
+        groups: bytes,
+        scorers: list[bytes],
+        settings: tuple[float, float],
+    ) -> Classifier: ...
     @staticmethod
     def from_bytes(bytes: bytes) -> LdsmTraining: ...
+
+_Mined: TypeAlias = tuple[bytes, list[list[float]]] | None
+
+def ldsm_divide(
+    trees: list[Classifier],
+    groups: bytes,
+    number: int,
+    X: Any,
+    y: Any,
+    sample_weight: NDArray[np.float64],
+) -> list[bytes | None]: ...
+def ldsm_mine(
+    params_json: str, groups: bytes, group: int, pieces: list[bytes | None]
+) -> _Mined: ...
+def ldsm_choose(
+    params_json: str, groups: bytes, gains: list[list[list[float]]]
+) -> tuple[float, float]: ...
+def ldsm_scorers(
+    params_json: str, groups: bytes, group: int, mined: _Mined, settings: tuple[float, float]
+) -> bytes: ...
 
 @final
 class Scores:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -32,6 +32,12 @@ from xmtree._typing import Classes, LabelsLike, MatrixLike, Seed, SupportsArray,
 #: Number of the rows of ``fit`` on which thresholds are fitted: a fifth of few, a tenth of many.
 _FEW_HELD_OUT = 2_000
 _MOST_HELD_OUT = 20_000
+
+
+def n_for_thresholds(n_rows: int) -> int:
+    """Return on how many of ``n_rows`` rows thresholds are fitted, 0 if they are too few."""
+    n = min(max(n_rows // 10, min(n_rows // 5, _FEW_HELD_OUT)), _MOST_HELD_OUT)
+    return n if n >= LEAST_ROWS else 0
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -332,24 +338,27 @@ class LdSMClassifier(ThresholdMixin, LinearMixin, TreeMixin, Learner):
         self._thresholds = unfitted(average, len(target.classes))
         # Rows without labels do not take part in training.
         present = np.flatnonzero((weights > 0) & (np.diff(target.codes.tocsr().indptr) > 0))
-        n_held_out = max(len(present) // 10, min(len(present) // 5, _FEW_HELD_OUT))
-        n_held_out = min(n_held_out, _MOST_HELD_OUT)
-        if n_held_out < LEAST_ROWS:
+        n_held_out = n_for_thresholds(len(present))
+        if not n_held_out:
             return
         rows = np.random.default_rng(params["seed"]).permutation(present)[:n_held_out]
         learned = weights.copy()
         learned[rows] = 0
         self._model = self._empty(params, target)
         self._train(self._model.fit, X, target, learned)
-        codes = target.codes.tocsr()
-        held_out, codes, _ = HeldOut.of(X, codes, 0, weights, learned, rows).usable()
+        held_out = HeldOut.of(X, target.codes.tocsr(), 0, weights, learned, rows)
         weighted = _class_weight.times(self.class_weight, weights, target)
         weights = (weights if weighted is None else weighted)[rows]
-        ranked = RankedRows.of(self, held_out, codes, weights)
-        probabilities = self._to_probabilities(ranked.scores)
-        self._thresholds = fit(average, ranked, probabilities)
+        self._thresholds = self._best_thresholds(replace(held_out, weights=weights))
         # Free its memory before all rows are learned.
         del self._model
+
+    def _best_thresholds(self, held_out: HeldOut) -> Thresholds:
+        """Return the thresholds that suit rows which the model has not learned."""
+        X, codes, weights = held_out.usable()
+        ranked = RankedRows.of(self, X, codes, weights)
+        average: Any = self.threshold
+        return fit(average, ranked, self._to_probabilities(ranked.scores))
 
     def _more_state(self) -> dict[str, Any]:
         found = self._thresholds

@@ -1,6 +1,7 @@
 """Base of all estimators on a cluster: parameters of a local learner, and predictions."""
 
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import dask.array as da
@@ -29,7 +30,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
     #: Local parameters without effect on a cluster, with the reason.
     _left_out: ClassVar[dict[str, str]] = {"n_jobs": "a worker's own threads are used"}
     #: Submits all tasks of a training and returns the last, whose result is a fitted estimator.
-    #: Arguments: tasks, local estimator, data source, all possible labels, and workers.
+    #: Arguments: tasks, local estimator, partitions, all possible labels, and workers.
     _tasks: ClassVar[Callable[..., Future]]
     _local: Any
     random_state: Any
@@ -69,8 +70,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         ----------
         X : Dask array of shape (n, n_features), list of partitions, Dask data frame, or local rows
             Blocks of a Dask array and partitions (``Delayed`` or ``Future``) must be arrays or CSR
-            matrices. Local rows are cut into up to 8 partitions. For LdSM one worker joins all
-            partitions and sends the rows to each other worker once. Other learners train partition
+            matrices. Local rows are cut into up to 8 partitions. Online learners train partition
             after partition, so rows should be in random order.
         y : Dask array, list of partitions, or local labels
             Labels in the place and partitions of ``X``: one label per row, or label sets as
@@ -88,13 +88,8 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         ------
         ValueError, TypeError
             If a parameter or the data is invalid, or there is no client.
-        MemoryError
-            If the data of a worker exceeds its memory; the message has remedies.
-        RuntimeError
-            If the connection to the scheduler is lost, or all workers with the data are gone.
-            The estimator is then unchanged.
-        KeyboardInterrupt
-            On Ctrl-C, after all tasks were canceled; running tasks are completed.
+        MemoryError, RuntimeError, KeyboardInterrupt
+            See docs/dask.md. The estimator is then unchanged.
         """
         return self._fit(X, y, sample_weight, classes)
 
@@ -107,7 +102,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         _cluster.logger.info("training %s on %d workers", type(local).__name__, len(workers))
         prefix = getattr(local, "_short_name", "text")
         with Tasks(client, prefix, f"training {type(self).__name__}") as tasks:
-            data = _partitions.Source.of(tasks, X, y, sample_weight)
+            data = _partitions.on_cluster(tasks, X, y, sample_weight)
             last = self._tasks(tasks, local, data, classes, workers)
             fitted = tasks.result(last, self.verbose)
         self._adopt(fitted)
@@ -162,9 +157,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         if not _partitions.is_remote(X):
             return float(self._local.score(X, y, sample_weight))
         client = _cluster.client_of(self.client)
-        model = self._on_workers()
-        lazy = delayed(_scored, pure=False, name=f"{type(self).__name__}-score")
-        parts = [lazy(model, *part) for part in _partitions.partitions(X, y, sample_weight)]
+        parts = self._lazily("score", _scored, _partitions.partitions(X, y, sample_weight))
         with _cluster.clear_errors(client, "scoring"):
             right, total = np.sum(client.gather(client.compute(parts)), axis=0)
         return float(right / total)
@@ -190,13 +183,9 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if not _partitions.is_remote(X):
             return self._local.predict(X)
-        lazy = delayed(_predicted, pure=False, name=f"{type(self).__name__}-predict")
-        model = self._on_workers()
-        parts = [lazy(model, part) for part in _partitions.parts_of(X, "X", X)]
-        if not isinstance(X, da.Array):
-            return parts
-        empty = _empty_prediction(self._local)
-        return _as_array(parts, [(n, *empty.shape[1:]) for n in X.chunks[0]], empty)
+        parts = self._lazily("predict", _predicted, _single(X))
+        is_array = isinstance(X, da.Array)
+        return _as_array(parts, X, _empty_prediction(self._local)) if is_array else parts
 
     def predict_topk(self, X: Any, k: int = 5, *, scores: Scores = "raw") -> Any:
         """Return the ``k`` best labels of each row, best first.
@@ -220,17 +209,17 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if not _partitions.is_remote(X):
             return self._local.predict_topk(X, k, scores=scores)
-        lazy = delayed(_topk, pure=False, nout=2, name=f"{type(self).__name__}-topk")
-        model = self._on_workers()
-        parts = [lazy(model, part, k, scores=scores) for part in _partitions.parts_of(X, "X", X)]
+        parts = self._lazily("topk", partial(_topk, k=k, scores=scores), _single(X), nout=2)
         if not isinstance(X, da.Array):
             return parts
-        shapes = [(n, k) for n in X.chunks[0]]
-        labels, values = _empty_ranking(k, self.classes_)
-        return (
-            _as_array([part[0] for part in parts], shapes, labels),
-            _as_array([part[1] for part in parts], shapes, values),
-        )
+        empty = _empty_ranking(k, self.classes_)
+        return tuple(_as_array([part[i] for part in parts], X, empty[i]) for i in range(2))
+
+    def _lazily(self, name: str, function: Any, parts: Any, nout: int | None = None) -> Any:
+        """Return the results of ``function`` for the model and each of the partitions."""
+        lazy = delayed(function, pure=False, name=f"{type(self).__name__}-{name}", nout=nout)
+        model = self._on_workers()
+        return [lazy(model, *part) for part in parts]
 
     def _on_workers(self) -> Any:
         """Return the model as a future; each worker gets it once."""
@@ -247,6 +236,10 @@ def snapshot(estimator: Any) -> Any:
     if hasattr(estimator, "learner_"):
         copy.learner_ = snapshot(estimator.learner_)
     return copy
+
+
+def _single(X: Any) -> list[tuple[Any]]:
+    return [(part,) for part in _partitions.parts_of(X, "X", X)]
 
 
 def _predicted(model: Any, rows: Any) -> Any:
@@ -271,19 +264,18 @@ def _scored(model: Any, rows: Any, labels: Any, weights: Any) -> tuple[float, fl
     return (model.score(rows, labels, weights) * total if total else 0.0), total
 
 
-def _topk(model: Any, rows: Any, k: int, **options: Any) -> Any:
+def _topk(model: Any, rows: Any, k: int, scores: Scores) -> Any:
     if not _partitions.n_rows(rows):
         return _empty_ranking(k, model.classes_)
-    return model.predict_topk(rows, k, **options)
+    return model.predict_topk(rows, k, scores=scores)
 
 
 def _empty_ranking(k: int, classes: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float32]]:
     return decode(np.full((0, k), -1, np.int32), classes), np.empty((0, k), np.float32)
 
 
-def _as_array(parts: list[Any], shapes: list[tuple[Any, ...]], empty: Any) -> Any:
-    """Return delayed blocks of these shapes as one array."""
-    blocks = [
-        da.from_delayed(part, shape, meta=empty) for part, shape in zip(parts, shapes, strict=True)
-    ]
+def _as_array(parts: list[Any], X: da.Array, empty: Any) -> Any:
+    """Return delayed predictions for the blocks of ``X`` as one array."""
+    shapes = [(n, *empty.shape[1:]) for n in X.chunks[0]]
+    blocks = [da.from_delayed(*each, meta=empty) for each in zip(parts, shapes, strict=True)]
     return da.concatenate(blocks, axis=0, allow_unknown_chunksizes=True)

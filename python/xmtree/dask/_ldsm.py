@@ -1,99 +1,208 @@
-"""LdSM on a cluster: trees on all workers, then the scorers on one of them."""
+"""LdSM on a cluster: trees on a sample of the rows, scorers by groups of labels.
+
+Rows stay in their partitions. Trees are grown on a sample. Then each partition sends a group of
+labels the rows that are examples of them: those that have one of the labels or for which the trees
+find one likely, and some at random. Groups are cut from the leaves of the first tree in their
+order, so labels that compete are mostly together. The join of trees and scorers is fitted on a part
+of the sample that no tree learns.
+"""
 
 import json
 from functools import partial
 from operator import itemgetter
 from typing import Any, ClassVar
 
-from distributed import Future, get_worker
+import dask
+import numpy as np
+from distributed import Future
+from numpy.typing import NDArray
 
-from xmtree import _class_weight, _core, _validation
-from xmtree._labels import Labels
-from xmtree._ldsm import LdSMClassifier
-from xmtree.dask._base import DaskEstimator, snapshot
+from xmtree import _core, _validation
+from xmtree._calibration import HeldOut, stacked
+from xmtree._ldsm import LdSMClassifier, n_for_thresholds
+from xmtree._set_prediction import checked
+from xmtree._sharing import copied
+from xmtree._thresholds import Thresholds, unfitted
+from xmtree.dask._base import DaskEstimator
 from xmtree.dask._cluster import Tasks, Workers, refuse
-from xmtree.dask._partitions import Source
+from xmtree.dask._partitions import Partition
+from xmtree.dask._plan import Part, Plan, planned, training_parts
+from xmtree.dask._relay import held_out
+
+#: Dask's option for the number of rows that trees are grown on, and how many values these have by
+#: default. A worker that grows a tree needs at least 12 bytes for each of them.
+_SAMPLE, _VALUES = "xmtree.tree-rows", 1 << 26
+#: Least number of labels of a group, and the least number of groups if there are so many labels.
+_LABELS, _GROUPS = 64, 8
 
 
 def ldsm_tasks(
-    tasks: Tasks, local: LdSMClassifier, data: Source, classes: Any, workers: Workers
+    tasks: Tasks, local: LdSMClassifier, data: list[Partition], classes: Any, workers: Workers
 ) -> Future:
     """Submit the tasks of a training, and return the one of the fitted estimator."""
-    params = {**local._core_params(), "seed": _validation.seed(local.random_state)}
-    prepared = data(partial(_read, local, json.dumps(params), classes, workers))
-    training = tasks.submit("examples", itemgetter(0), prepared)
+    plan_future, plan = planned(tasks, local, data, classes)
+    n_classes, is_set = len(plan.labels.classes), plan.labels.form != "labels"
+    fits = is_set and isinstance(local.threshold, str)
+    if is_set and local.threshold is not None and not fits:
+        checked(local.threshold, n_classes)
+    n_held_out = n_for_thresholds(plan.n_rows) if fits else 0
+    parts = training_parts(tasks, plan_future, local, data, n_held_out, labeled=True)
+    thresholds: Any = unfitted(str(local.threshold), n_classes) if fits else None
+    if n_held_out:
+        first = _model(tasks, plan, parts, "others", workers)
+        found = [tasks.submit("held-out", held_out, one) for one in parts]
+        thresholds = tasks.submit("thresholds", _thresholds, plan_future, first, found)
+    model = _model(tasks, plan, parts, "all", workers)
+    return tasks.submit("model", _fitted, plan_future, model, thresholds)
+
+
+def _model(tasks: Tasks, plan: Plan, parts: list[Future], rows: str, workers: Workers) -> Future:
+    """Submit the training of a model on "all" rows, or the "others" than those held out."""
+    seed, n_classes = _validation.seed(plan.local.random_state), len(plan.labels.classes)
+    params = {**plan.local._core_params(), "seed": seed}
+    params_json, n_trees = json.dumps(params), int(params["n_estimators"])
+    n_rows, n_values = max(1, plan.n_rows), max(1, sum(found.n_values for found in plan.facts))
+    share = min(1.0, dask.config.get(_SAMPLE, n_rows * _VALUES // n_values) / n_rows)
+    n_bytes, n_own = 8 * int(share * n_values), sum(f.n_bytes for f in plan.facts) // len(workers)
+    what = "each worker holds its partitions and the rows that trees are grown on"
+    # Per thread a copy of a node's rows, at the root at least half of them.
+    refuse(lambda n: n_own + n_bytes * (3 + n) // 2, what, workers)
+    pick = partial(_picked, rows, share, seed)
+    numbered = list(enumerate(parts))
+    sampled = [tasks.submit("sampled", pick, number, True, one) for number, one in numbered]
+    sample = tasks.submit("examples", _sample, params_json, n_classes, sampled)
     # A tree is trained on one worker.
     threads = [int(worker["nthreads"]) for worker in workers.values()]
-    n_trees = int(params["n_estimators"])
     n_threads = max(1, min(min(threads), sum(threads) // n_trees))
     trees = [
-        tasks.submit("tree", _core.LdsmTraining.trees, training, [number], n_threads=n_threads)
+        tasks.submit("tree", _core.LdsmTraining.trees, sample, [number], n_threads=n_threads)
         for number in range(n_trees)
     ]
-    return tasks.submit("model", _fitted, prepared, trees, n_threads=None)
+    n_groups = max(1, min(max(_GROUPS, len(parts)), n_classes // _LABELS)) if len(parts) > 1 else 1
+    if params["scorers"] == "none" or (n_groups == 1 and share == 1):
+        whole = _core.LdsmTraining.model
+        return tasks.submit("scorers", whole, sample, trees, n_threads=min(threads))
+    tallies = [tasks.submit("tally", _tally, pick, n_classes, trees[0], *one) for one in numbered]
+    groups = tasks.submit("groups", _grouped, tallies, n_groups, sample)
+    divided = [tasks.submit("divide", _core.LdsmTraining.divide, sample, trees, groups)]
+    if share < 1:
+        divided += [
+            tasks.submit("divide", _divided, pick, n_groups, trees, groups, *one)
+            for one in numbered
+        ]
+    mined = []
+    for group in range(n_groups):
+        pieces = [tasks.submit("piece", itemgetter(group), one) for one in divided]
+        mined.append(tasks.submit("mine", _core.ldsm_mine, params_json, groups, group, pieces))
+    gains = [tasks.submit("gains", _gains, one) for one in mined]
+    settings = tasks.submit("choose", _core.ldsm_choose, params_json, groups, gains)
+    scorers = [
+        tasks.submit("scorers", _core.ldsm_scorers, params_json, groups, *each, settings)
+        for each in enumerate(mined)
+    ]
+    return tasks.submit("join", _core.LdsmTraining.join, sample, trees, groups, scorers, settings)
 
 
-def _read(
-    local: LdSMClassifier,
-    params_json: str,
-    classes: Any,
-    workers: Workers,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-) -> tuple[_core.LdsmTraining, Any, Labels]:
-    """Prepare examples as ``fit`` of a local estimator does.
+def _picked(
+    rows: str, share: float, seed: int, number: int, is_sampled: bool | None, data: Part | None
+) -> tuple[Any, Any, NDArray[np.float64]] | None:
+    """Return rows, codes and weights that trees are grown on, are not, or (None) both."""
+    if data is None:
+        return None
+    weights = data.weights_of(rows)
+    which = weights > 0
+    if is_sampled is not None:
+        drawn = np.random.default_rng([seed, number, 1]).random(len(which)) < share
+        which &= drawn == is_sampled
+    return (data.X[which], data.target.codes[which], weights[which]) if which.any() else None
 
-    Returns the examples, the estimator without its model, and the labels.
-    """
-    # A task may run again, so its arguments must stay as they were.
-    local = snapshot(local)
-    X = local._validated(X, reset=True)
-    target = local._target(y, classes)
-    weights = _validation.weights(sample_weight, X)
-    weights = _class_weight.times(local.class_weight, weights, target)
-    arguments = params_json, len(target.classes)
-    training = _validation.canonical(
-        X, lambda X: _core.LdsmTraining(*arguments, X, target.codes, weights)
+
+def _sample(params_json: str, n_classes: int, picked: list[Any]) -> _core.LdsmTraining:
+    found = [one for one in picked if one is not None]
+    if not found:
+        raise ValueError("no example has a label and a weight above 0")
+    X, codes, weights = map(stacked, zip(*found, strict=True))
+    return _validation.canonical(
+        X, lambda X: _core.LdsmTraining(params_json, n_classes, X, codes, weights)
     )
-    n_bytes = training.__sizeof__()
-    # Memory for the examples, their scaled values for the scorers (half as much), and per thread a
-    # copy of a node's examples (at the root at least half of them); more for a second model.
-    fits, what = isinstance(local.threshold, str), "each worker holds all examples"
-    refuse(lambda threads: n_bytes * (3 + 2 * fits + threads) // 2, what, workers)
-    if fits:
-        second = snapshot(local).set_params(n_jobs=get_worker().state.nthreads, verbose=0)
-        second._set_thresholds(json.loads(params_json), X, target, sample_weight)
-        local._thresholds = second._thresholds
-    return training, local, target.labels
 
 
-def _fitted(
-    prepared: tuple[_core.LdsmTraining, Any, Labels],
-    trees: list[_core.Classifier],
-    n_threads: int | None = None,
-) -> Any:
-    """Return the estimator with its model, trained on ``n_threads`` (None: all of the worker)."""
-    training, local, labels = prepared
-    # Workers can be threads of one process, which may be reading the prepared estimator.
-    fitted = snapshot(local)
-    model = training.model(trees, n_threads or get_worker().state.nthreads)
-    fitted._model = model.with_labels(labels)
+def _tally(pick: Any, n_classes: int, tree: _core.Classifier, number: int, data: Any) -> Any:
+    """Return number and weight of the rows; by label, their number and the sum of their places."""
+    found = pick(number, None, data)
+    if found is None:
+        return 0, 0.0, np.zeros(n_classes, np.int64), np.zeros(n_classes)
+    X, codes, weights = found
+    starts, _, nodes = _validation.canonical(X, tree.leaves)
+    places = np.add.reduceat(_places(tree.trees()[0]["children"])[nodes], starts[:-1])
+    places /= np.diff(starts)
+    if hasattr(codes, "tocsr"):
+        codes = codes.tocsr()
+        codes, places = codes.indices, places.repeat(np.diff(codes.indptr))
+    counts = np.bincount(codes, minlength=n_classes)
+    return len(weights), weights.sum(), counts, np.bincount(codes, places, n_classes)
+
+
+def _places(children: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Return the place of each node in a walk from left to right."""
+    places, waiting = np.zeros(len(children)), [0]
+    for place in range(len(children)):
+        node = waiting.pop()
+        places[node] = place
+        waiting += [child for child in children[node].tolist()[::-1] if child >= 0]
+    return places
+
+
+def _grouped(tallies: list[Any], n_groups: int, sample: _core.LdsmTraining) -> bytes:
+    """Return groups of labels with about as many examples each."""
+    n_rows, weight, counts, places = (sum(column) for column in zip(*tallies, strict=True))
+    order = np.argsort(places / np.maximum(counts, 1), kind="stable")
+    ends, groups = np.cumsum(counts[order]), np.empty(len(counts), np.uint32)
+    middles = np.minimum(2 * ends - counts[order], 2 * ends[-1] - 1)
+    groups[order] = middles * n_groups // (2 * ends[-1])
+    sizes = counts.astype(np.uint32), int(n_rows), float(weight / n_rows)
+    return sample.groups(groups, n_groups, *sizes)
+
+
+def _divided(pick: Any, n_groups: int, trees: Any, groups: Any, number: int, data: Any) -> Any:
+    """Return the rows of each group that trees were not grown on."""
+    found = pick(number, False, data)
+    if found is None:
+        return [None] * n_groups
+    X, codes, weights = found
+    return _validation.canonical(
+        X, lambda X: _core.ldsm_divide(trees, groups, number, X, codes, weights)
+    )
+
+
+def _gains(mined: tuple[bytes, list[list[float]]] | None) -> list[list[float]]:
+    return [] if mined is None else mined[1]
+
+
+def _thresholds(plan: Plan, model: _core.Classifier, found: list[Any]) -> Thresholds:
+    local: LdSMClassifier = _fitted(plan, model, None)
+    return local._best_thresholds(HeldOut.join(found))
+
+
+def _fitted(plan: Plan, model: _core.Classifier, thresholds: Any) -> Any:
+    """Return the estimator with its model."""
+    fitted = copied(plan.local)
+    fitted._model, fitted._thresholds = model.with_labels(plan.labels), thresholds
     return fitted
 
 
 class DaskLdSMClassifier(DaskEstimator):
-    """LdSM on a cluster: trees on all workers, scorers on one worker.
+    """LdSM on a cluster: trees on a sample of the rows, scorers by groups of labels.
 
-    The model equals that of :class:`xmtree.LdSMClassifier`. Every worker holds all prepared
-    examples: use it if training takes too long on one machine, not if data do not fit there. The
-    model that fits thresholds is trained by one worker.
+    Rows stay in their partitions. The sample has at most ``xmtree.tree-rows`` rows, an option of
+    Dask's configuration; by default as many as have 2**26 values. Each worker that grows a tree
+    holds it. The accuracy is nearly that of :class:`xmtree.LdSMClassifier` (docs/dask.md has
+    figures). The model depends on the partitions and ``random_state``, not on the workers. With
+    one partition, or less than 128 labels, and if all rows are sampled, it is that of one machine.
 
     Training is a graph of Dask tasks that depend only on their arguments. Tasks of a lost worker
     run again elsewhere; a task that has killed several workers is given up (see
-    ``distributed.scheduler.allowed-failures``). Idle workers take over waiting tasks.
-    The dashboard shows tasks by name (``ldsm-tree``, ``ldsm-model``); logs go to the logger
-    ``distributed.xmtree``.
+    ``distributed.scheduler.allowed-failures``). Logs go to the logger ``distributed.xmtree``.
 
     Parameters
     ----------

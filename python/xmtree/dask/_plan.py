@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from xmtree import _class_weight, _validation
 from xmtree._labels import Labels, Target, encode, encode_among, forms
 from xmtree._sharing import copied
 from xmtree.dask._cluster import Tasks
-from xmtree.dask._partitions import Partition, n_bytes, n_rows, together
+from xmtree.dask._partitions import Partition, n_bytes, n_rows
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,16 @@ def joined_labels(found: Sequence[Labels | None], classes: Any) -> Labels:
             )
     if first.form in ("indicator", "sparse"):
         return first
-    every = classes if classes is not None else together([labels.classes for labels in known], "y")
+    every = classes if classes is not None else _together([labels.classes for labels in known])
     return Labels(np.unique(forms.label_array(every, "y")), first.form, None)
+
+
+def _together(arrays: list[NDArray[Any]]) -> Any:
+    if len({array.dtype for array in arrays}) == 1:
+        return np.concatenate(arrays)
+    # numpy's common type may not represent all labels. tolist of times may return integers.
+    lists = (list(a) if a.dtype.kind in "mM" else a.tolist() for a in arrays)
+    return list(chain.from_iterable(lists))
 
 
 @dataclass(frozen=True)
@@ -147,15 +156,17 @@ class Part:
 
 
 def part(
-    plan: Plan, number: int, n_held_out: int, class_weight: Any, X: Any, y: Any, weights: Any
+    plan: Plan, n_held_out: int, labeled: bool, class_weight: Any, number: int, *data: Any
 ) -> Part | None:
     """Return a partition as training data; None without rows that have a weight."""
-    if not n_rows(X):
+    if not n_rows(data[0]):
         return None
-    X, target, weights = read(plan, X, y, weights)
+    X, target, weights = read(plan, *data)
     weights = _class_weight.times(class_weight, weights, target)
     if weights is None:
         weights = np.ones(X.shape[0])
+    if labeled and target.multilabel:
+        weights = weights * (np.diff(target.codes.tocsr().indptr) > 0)
     if not weights.any():
         return None
     # Each partition holds out its share of the rows.
@@ -207,9 +218,13 @@ def planned(
     return plan, tasks.result(plan)
 
 
-def class_weights(tasks: Tasks, plan: Future, local: Any, partitions: list[Partition]) -> Any:
-    """Return the parameter ``class_weight``, as the weight of each class if it is "balanced"."""
-    if local.class_weight != "balanced":
-        return local.class_weight
-    totals = [tasks.submit("class-totals", _totals, plan, *part) for part in partitions]
-    return tasks.submit("class-weights", _class_weight.balanced, *totals)
+def training_parts(
+    tasks: Tasks, plan: Future, local: Any, data: list[Partition], n_held_out: int, labeled: bool
+) -> list[Future]:
+    """Return the partitions as training data; if ``labeled``, without rows that have no labels."""
+    weight = local.class_weight
+    if weight == "balanced":
+        totals = [tasks.submit("class-totals", _totals, plan, *one) for one in data]
+        weight = tasks.submit("class-weights", _class_weight.balanced, *totals)
+    arguments = plan, n_held_out, labeled, weight
+    return [tasks.submit("rows", part, *arguments, number, *one) for number, one in enumerate(data)]

@@ -26,8 +26,8 @@ from xmtree._recall_tree import RecallTreeClassifier
 from xmtree._sharing import copied
 from xmtree.dask._base import DaskEstimator
 from xmtree.dask._cluster import Tasks, Workers, refuse
-from xmtree.dask._partitions import Source, stacked
-from xmtree.dask._plan import Part, Plan, class_weights, part, planned
+from xmtree.dask._partitions import Partition
+from xmtree.dask._plan import Part, Plan, planned, training_parts
 
 #: Classes of a tile of one-against-all, and the least number of blocks if there are enough tiles.
 #: More blocks keep more workers busy, but each prepares all rows again.
@@ -94,9 +94,11 @@ def step(traveler: Traveler, model: Any, data: Part | None, rows: str, learn: An
     return model
 
 
-def relay_tasks(tasks: Tasks, local: Any, data: Source, classes: Any, workers: Workers) -> Future:
+def relay_tasks(
+    tasks: Tasks, local: Any, data: list[Partition], classes: Any, workers: Workers
+) -> Future:
     """Submit the tasks of a training, and return the one of the fitted estimator."""
-    plan_future, plan = planned(tasks, local, data.parts, classes)
+    plan_future, plan = planned(tasks, local, data, classes)
     # Parameters may not fit the labels.
     local._uncalibrated(Target(None, plan.labels))
     params = {**local._core_params(), "seed": _validation.seed(local.random_state)}
@@ -107,12 +109,7 @@ def relay_tasks(tasks: Tasks, local: Any, data: Source, classes: Any, workers: W
     calibrates = local.calibrate and n_held_out > 0 and len(plan.labels.classes) > 1
     if not calibrates:
         n_held_out, n_first, n_last = 0, 0, n_passes
-    weights = class_weights(tasks, plan_future, local, data.parts)
-    parts = [
-        tasks.submit("rows", part, plan_future, number, n_held_out, weights, *one)
-        for number, one in enumerate(data.parts)
-    ]
-
+    parts = training_parts(tasks, plan_future, local, data, n_held_out, labeled=False)
     seed = params["seed"]
 
     def travel(models: list[Any], rows: str, passes: Iterable[int], n: int) -> list[Any]:
@@ -145,9 +142,9 @@ def relay_tasks(tasks: Tasks, local: Any, data: Source, classes: Any, workers: W
     calibration: Any = None
     if calibrates:
         models = travel(models, "others", range(n_first), n_rows - n_held_out)
-        held_out = [tasks.submit("held-out", _held_out, one) for one in parts]
+        rows_out = [tasks.submit("held-out", held_out, one) for one in parts]
         first = _joined(tasks, everyone, models, params, plan)
-        calibration = tasks.submit("calibrate", _calibrated, plan_future, first, held_out)
+        calibration = tasks.submit("calibrate", _calibrated, plan_future, first, rows_out)
     rows, n = ("all", n_rows) if n_last else ("held out", n_held_out)
     models = travel(models, rows, range(n_first, n_first + max(1, n_last)), n)
     model = _joined(tasks, everyone, models, params, plan)
@@ -175,7 +172,7 @@ def _join(
     return _core.Classifier.join(traveler.learner, *arguments)
 
 
-def _held_out(data: Part | None) -> HeldOut | None:
+def held_out(data: Part | None) -> HeldOut | None:
     """Return the rows of a partition to calibrate on."""
     if data is None:
         return None
@@ -187,17 +184,8 @@ def _held_out(data: Part | None) -> HeldOut | None:
 
 def _calibrated(plan: Plan, model: _core.Classifier, found: list[HeldOut | None]) -> Calibration:
     """Return the calibration of a model by the rows of all partitions that it has not learned."""
-    parts = [part for part in found if part is not None]
     local = _fitted(plan, None, model)
-    local._calibrate_with(
-        HeldOut(
-            stacked([part.X for part in parts]),
-            stacked([part.codes for part in parts]),
-            np.concatenate([part.weights for part in parts]),
-            np.sum([part.classes for part in parts], axis=0),
-            np.any([part.columns for part in parts], axis=0),
-        )
-    )
+    local._calibrate_with(HeldOut.join(found))
     found_by: Calibration = local._calibration
     return found_by
 
@@ -242,14 +230,9 @@ class DaskOAAClassifier(DaskRelay):
 
     Rows stay in their partitions. Each class learns all rows in each pass, as by
     :class:`xmtree.OAAClassifier`, but partition after partition, so the weights differ a little
-    and the accuracy hardly (docs/dask.md has figures). The model depends on the partitions, their
-    order and ``random_state``, not on the workers. At most as many workers learn at the same time
-    as there are blocks of classes: one for ``loss="softmax"`` or up to 64 classes, else up to 8,
-    or as many as there are partitions if that is more. ``progressive_loss_``
-    is NaN if there are several, because no block knows the scores of all classes.
-
-    Shuffle rows before you partition them: a model that learns a partition of few labels last
-    predicts these too often.
+    and the accuracy hardly. The model depends on the partitions, their order and ``random_state``,
+    not on the workers. docs/dask.md has figures, and how many workers learn at the same time.
+    ``progressive_loss_`` is NaN if there are several blocks, because none knows all scores.
 
     Parameters
     ----------
@@ -277,8 +260,7 @@ class DaskLOMTreeClassifier(DaskRelay):
     Each tree of the ensemble (``n_estimators``) learns all rows, as by
     :class:`xmtree.LOMTreeClassifier`, in an order of partitions of its own. Rows stay in their
     partitions. As many workers learn at the same time as there are trees: with one tree a cluster
-    has more memory than a machine, but takes no less time. See :class:`DaskOAAClassifier` for the
-    order of rows.
+    has more memory than a machine, but takes no less time.
 
     Parameters
     ----------
@@ -298,8 +280,7 @@ class DaskRecallTreeClassifier(DaskRelay):
     """A Recall Tree on a cluster, which travels from partition to partition.
 
     It learns all rows, as :class:`xmtree.RecallTreeClassifier` does, while they stay in their
-    partitions: a cluster has more memory than a machine, but takes no less time. See
-    :class:`DaskOAAClassifier` for the order of rows.
+    partitions: a cluster has more memory than a machine, but takes no less time.
 
     Parameters
     ----------

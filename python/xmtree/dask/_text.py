@@ -15,7 +15,7 @@ from xmtree._text.rules import learner_and_settings
 from xmtree.dask._base import DaskEstimator, snapshot
 from xmtree.dask._cluster import Tasks, Workers
 from xmtree.dask._ldsm import DaskLdSMClassifier
-from xmtree.dask._partitions import Source
+from xmtree.dask._partitions import Partition
 from xmtree.dask._plan import joined_labels, labels_of
 from xmtree.dask._relay import DaskOAAClassifier
 
@@ -27,22 +27,20 @@ _ON_CLUSTER: dict[type[Any], type[DaskEstimator]] = {
 
 
 def text_tasks(
-    tasks: Tasks, local: TextClassifier, data: Source, classes: Any, workers: Workers
+    tasks: Tasks, local: TextClassifier, data: list[Partition], classes: Any, workers: Workers
 ) -> Future:
     """Submit the tasks of a training, and return the one of the fitted classifier."""
     local._check_params()
     settings = settings_of(local)
-    counted = [tasks.submit("counts", _counted, settings, *part[:2]) for part in data.parts]
+    counted = [tasks.submit("counts", _counted, settings, *part[:2]) for part in data]
     begun = tasks.submit("vocabulary", _begun, local, settings, counted)
     learner = tasks.result(tasks.submit("learner", itemgetter(0), begun))
     features = tasks.submit("features", itemgetter(1), begun)
     parts = [
         (tasks.submit("rows", _rows, features, texts), labels, weights)
-        for texts, labels, weights in data.parts
+        for texts, labels, weights in data
     ]
-    trained = _ON_CLUSTER[type(learner)]._tasks(
-        tasks, learner, Source(tasks, parts), classes, workers
-    )
+    trained = _ON_CLUSTER[type(learner)]._tasks(tasks, learner, parts, classes, workers)
     return tasks.submit("classifier", _fitted, local, features, trained)
 
 

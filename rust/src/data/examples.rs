@@ -86,6 +86,14 @@ impl Examples {
         ))
     }
 
+    /// Appends a row of examples with the same columns, with these labels.
+    pub fn push(&mut self, from: &Self, row: u32, labels: impl Iterator<Item = u32>) {
+        let (columns, values) = from.row(row);
+        self.rows.push(columns.iter().copied(), values);
+        self.labels.push(labels);
+        self.weights.push(from.weight(row));
+    }
+
     /// Returns the share of feature values that are not 0.
     pub fn filled(&self) -> f64 {
         let cells = self.len() as f64 * (self.width - 1) as f64;

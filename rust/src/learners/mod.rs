@@ -7,7 +7,7 @@ pub mod lomtree;
 #[cfg(test)]
 mod number_tests;
 pub mod oaa;
-mod one_against_some;
+pub(crate) mod one_against_some;
 #[cfg(test)]
 mod parts_tests;
 pub mod recall_tree;

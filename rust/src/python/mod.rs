@@ -66,7 +66,7 @@ mod core {
     #[pymodule_export]
     use super::classifier::{parameters, Classifier};
     #[pymodule_export]
-    use super::cluster::LdsmTraining;
+    use super::cluster::{ldsm_choose, ldsm_divide, ldsm_mine, ldsm_scorers, LdsmTraining};
     #[pymodule_export]
     use super::metrics::{
         fit_line, fit_shares, label_probabilities, propensities, share_probabilities,

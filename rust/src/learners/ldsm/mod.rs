@@ -42,6 +42,7 @@ mod grow;
 mod model;
 mod objective;
 mod params;
+mod parts;
 mod predict;
 mod regressors;
 mod top_splits;

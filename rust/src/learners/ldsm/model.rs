@@ -308,28 +308,6 @@ impl Ldsm {
         Ok(model)
     }
 
-    /// Joins all trees, which `parts` have in their order, and trains the scorers.
-    pub fn join(
-        training: &TrainingSet,
-        parts: impl Iterator<Item = Result<Self>>,
-        n_threads: usize,
-        control: &Control,
-    ) -> Result<Self> {
-        let mut model = Self::with_trees(training, &[], 1, control)?;
-        for part in parts {
-            model.trees.extend(part?.trees);
-        }
-        let (n_trees, wanted) = (model.trees.len(), model.params.n_estimators as usize);
-        if n_trees != wanted {
-            return Err(Error::data(format!(
-                "the parts must have {wanted} trees together, got {n_trees}"
-            )));
-        }
-        model.scorers = training.train_scorers(&model.trees, n_threads, control)?;
-        model.centroids = training.centroids();
-        Ok(model)
-    }
-
     /// Checks the rows of `query` and shares them out in blocks. Predictions of few rows use kept
     /// buffers, because allocating them would take longer than predicting.
     fn blocks<'a>(

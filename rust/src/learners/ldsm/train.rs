@@ -13,8 +13,8 @@ use crate::error::Result;
 use crate::file::{Bundle, Nest};
 use crate::learners::mix;
 use crate::learners::one_against_some::{
-    row_candidates, train, Candidates, DenseColumns, FitSample, LabelScores, OneAgainstSome,
-    ScorerParams,
+    row_candidates, train, Candidates, DenseColumns, FitSample, GroupFacts, LabelScores,
+    OneAgainstSome, ScorerParams,
 };
 use crate::memory;
 use crate::model::seed_of;
@@ -61,6 +61,16 @@ impl TrainingSet {
             examples: Examples::read(batch, &preparation, n_labels, control)?,
             preparation,
         })
+    }
+
+    /// Completes `facts` by the columns of these rows.
+    pub fn with_columns(&self, facts: GroupFacts) -> GroupFacts {
+        GroupFacts {
+            n_sampled: self.examples.len(),
+            column_counts: self.examples.column_counts(),
+            dense: DenseColumns::find(&self.examples).columns().to_vec(),
+            ..facts
+        }
     }
 
     pub(super) fn has_scorers(&self) -> bool {
@@ -110,7 +120,16 @@ impl TrainingSet {
             let examples = &self.examples;
             let dense_columns = DenseColumns::find(examples);
             let params = self.params.scorer_params(!dense_columns.is_empty());
-            let found = candidates(examples, trees, &params, is_parallel, control)?;
+            let fit_sample = FitSample::new(examples.len());
+            let found = candidates(
+                examples,
+                trees,
+                &params,
+                fit_sample,
+                true,
+                is_parallel,
+                control,
+            )?;
             train(
                 examples,
                 &dense_columns,
@@ -226,11 +245,13 @@ pub fn leaves_out(seed: u64, n_rows: usize, tree: usize, row: u32) -> bool {
 }
 
 /// Returns the candidates of all rows by the trees that left them out; a row that each tree has
-/// learned gets none.
+/// learned gets none. If the trees were not `grown_on` these rows, each has left them out.
 pub fn candidates(
     examples: &Examples,
     trees: &[Tree],
     params: &ScorerParams,
+    fit_sample: FitSample,
+    grown_on: bool,
     is_parallel: bool,
     control: &Control,
 ) -> Result<Candidates> {
@@ -239,12 +260,12 @@ pub fn candidates(
     let score_block = |(hits, scores): &mut (LeafHits, LabelScores), block: usize| {
         let start = (block * MAX_BLOCK_ROWS) as u32;
         let rows = start..n_rows.min(start + MAX_BLOCK_ROWS as u32);
-        let is_out = |tree, row| leaves_out(params.seed, examples.len(), tree, row);
+        let is_out = |tree, row| !grown_on || leaves_out(params.seed, examples.len(), tree, row);
         let (all_rows, width) = (&examples.rows, examples.width);
         hits.find(trees, all_rows, rows.clone(), width, is_out, control)?;
         let candidates = rows.enumerate().map(|(i, row)| {
             hits.average(i, trees, scores);
-            row_candidates(examples, row, scores, params.n_negatives)
+            row_candidates(examples, row, scores, params.n_negatives, fit_sample)
         });
         Ok(candidates.collect::<Vec<_>>())
     };

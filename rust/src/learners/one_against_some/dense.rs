@@ -49,15 +49,24 @@ impl DenseColumns {
         if !N_COLUMNS.contains(&columns.len()) {
             return Self::default();
         }
-        Self::new(columns, n_features)
+        Self::new(&columns, n_features)
     }
 
-    fn new(columns: Vec<u32>, n_features: usize) -> Self {
+    /// The dense `columns`, increasing, of rows with `n_features` columns.
+    pub fn new(columns: &[u32], n_features: usize) -> Self {
+        if columns.is_empty() {
+            return Self::default();
+        }
         let mut places = vec![Self::OTHER; n_features];
-        for (place, &column) in (0..).zip(&columns) {
+        for (place, &column) in (0..).zip(columns) {
             places[column as usize] = place;
         }
+        let columns = columns.to_vec();
         Self { columns, places }
+    }
+
+    pub fn columns(&self) -> &[u32] {
+        &self.columns
     }
 
     pub fn len(&self) -> usize {
@@ -171,7 +180,7 @@ impl DenseWeights {
             is_sound,
             "its dense columns are out of order or out of range",
         )?;
-        let columns = DenseColumns::new(columns, n_features);
+        let columns = DenseColumns::new(&columns, n_features);
         let n_values = n_labels.div_ceil(LANES) * LANES * columns.n_quads() * QUAD;
         let weights = Self {
             values: bundle.take_flat("values", Some(n_values))?,

@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 
 use super::dense::BLOCK;
-use super::rank::{Calibration, Join};
+use super::rank::{Calibration, Join, OneAgainstSome};
 use super::weights::{LabelWeights, RowMargins};
 use crate::data::{Examples, Ragged};
 use crate::metrics::{Line, Outcome, RankedScores, Scale, Shares, MOST_SHARING};
@@ -18,19 +18,30 @@ const FIT_ROWS: RangeInclusive<usize> = 200..=4096;
 /// the fit needs a larger share, and with many it needs a smaller one.
 const FIT_STEPS: RangeInclusive<usize> = 5..=10;
 
-/// The rows of the fit: every row whose number is a multiple of a step.
+/// The rows of the fit: every row below `n` whose number is a multiple of `step`.
 #[derive(Debug, Clone, Copy)]
-pub struct FitSample(usize);
+pub struct FitSample {
+    step: usize,
+    n: usize,
+}
 
 impl FitSample {
     /// Samples from `n_rows` rows.
     pub fn new(n_rows: usize) -> Self {
         let step = (n_rows / FIT_ROWS.start()).clamp(*FIT_STEPS.start(), *FIT_STEPS.end());
-        Self(step.max(n_rows.div_ceil(*FIT_ROWS.end())))
+        Self {
+            step: step.max(n_rows.div_ceil(*FIT_ROWS.end())),
+            n: n_rows,
+        }
+    }
+
+    /// The first `n` rows.
+    pub fn first(n: usize) -> Self {
+        Self { step: 1, n }
     }
 
     pub fn contains(self, row: u32) -> bool {
-        (row as usize).is_multiple_of(self.0)
+        (row as usize) < self.n && (row as usize).is_multiple_of(self.step)
     }
 
     /// Returns the rows with their candidates: the labels `scored` by the other model, increasing,
@@ -43,11 +54,11 @@ impl FitSample {
         scored: &Ragged<(u32, f32)>,
         held_out: impl Iterator<Item = &'h [(u32, f32)]>,
     ) -> Vec<FitRow> {
-        let rows = (0..examples.len() as u32).step_by(self.0);
+        let rows = (0..self.n as u32).step_by(self.step);
         let mut held_out_margins = vec![Vec::new(); rows.len()];
         for (label, margins) in (0..).zip(held_out) {
             for &(row, margin) in margins {
-                held_out_margins[row as usize / self.0].push((label, margin));
+                held_out_margins[row as usize / self.step].push((label, margin));
             }
         }
         let mut margins = RowMargins::default();
@@ -140,6 +151,20 @@ const GAINS: [f64; 5] = [23.0 / 15.0, 8.0 / 15.0, 8.0 / 15.0, 0.2, 0.2];
 /// Scorers gain more with new rows than here: with label sets, the scorer of a row's own label has
 /// met negatives that were mined when it knew the row.
 const NEARLY: f64 = 0.995;
+
+impl OneAgainstSome {
+    /// Returns scorers of these weights, with join and calibration by the rows of the fit.
+    pub fn fit(weights: LabelWeights, rows: &[FitRow], idf_power: f64, cost: f64) -> Self {
+        let (join, _) = fit_join(rows);
+        Self {
+            join,
+            calibration: fit_calibration(rows, join, weights.biases.len()),
+            weights,
+            idf_power,
+            cost,
+        }
+    }
+}
 
 /// Returns the contribution of each row to P@1 + P@3 + P@5 with `join`. Takes O(rows x candidates).
 fn row_gains(rows: &[FitRow], join: Join) -> Vec<f64> {

@@ -24,9 +24,12 @@
 //!  row -> weights (margins by the index, or label by label) -> rank <- LabelScores of the other model
 //! ```
 
+mod choose;
 mod dense;
 mod fit;
+mod groups;
 mod negatives;
+mod pieces;
 mod rank;
 mod rows;
 mod svm;
@@ -36,9 +39,12 @@ mod weights;
 #[cfg(test)]
 mod tests;
 
+pub use choose::Settings;
 pub use dense::DenseColumns;
 pub use fit::FitSample;
+pub use groups::{GroupFacts, Groups};
 pub use negatives::{row_candidates, Candidates};
+pub use pieces::{GroupScorers, Piece};
 #[cfg(test)]
 pub use rank::{Calibration, Join};
 pub use rank::{LabelScores, OneAgainstSome, Ranker};

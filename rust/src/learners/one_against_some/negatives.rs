@@ -21,7 +21,7 @@ pub struct Candidates {
     pub scored: Ragged<(u32, f32)>,
 }
 
-/// The parts of [`Candidates`] of one row; the second is there for rows of [`FitSample`] only.
+/// The parts of [`Candidates`] of one row; the second is there for rows of the fit only.
 pub type RowCandidates = (Vec<u32>, Option<Vec<(u32, f32)>>);
 
 /// Returns the candidates of `row` by `scores`; there are none if every part of the model has
@@ -31,9 +31,10 @@ pub fn row_candidates(
     row: u32,
     scores: &LabelScores,
     n_negatives: usize,
+    fit_sample: FitSample,
 ) -> RowCandidates {
     let hard = hard_negatives(examples.labels(row), scores, n_negatives);
-    let is_scored = FitSample::new(examples.len()).contains(row);
+    let is_scored = fit_sample.contains(row);
     let scored = is_scored.then(|| {
         let mut scored = best_labels(scores, N_FIT_CANDIDATES, |_| true);
         scored.shrink_to_fit();
@@ -101,6 +102,15 @@ impl Negatives {
     pub fn replace(&mut self, rows: Ragged<u32>, n_rows: usize) {
         let labels = rows.regroup(n_rows, |label, &row| (row, label));
         (self.labels, self.rows) = (vec![labels], vec![rows]);
+    }
+
+    /// Returns the labels of all rows in the first round, then in the second, and so on.
+    pub fn into_lists(self) -> Ragged<u32> {
+        let mut all = Ragged::default();
+        for labels in &self.labels {
+            (0..labels.len()).for_each(|row| all.push(labels.get(row).iter().copied()));
+        }
+        all
     }
 
     /// Returns whether a row is a negative example of a label.

@@ -68,13 +68,29 @@ impl<'a> ScorerRows<'a> {
     /// Scales features that are not dense by (inverse document frequency)^`idf_power` and a common
     /// factor that makes the mean squared length of the rows 1.
     pub fn new(examples: &'a Examples, dense_columns: &'a DenseColumns, idf_power: f64) -> Self {
+        let counts = examples.column_counts();
+        Self::with_counts(
+            examples,
+            dense_columns,
+            idf_power,
+            (&counts, examples.len()),
+        )
+    }
+
+    /// The same if so many of so many rows have each column.
+    pub fn with_counts(
+        examples: &'a Examples,
+        dense_columns: &'a DenseColumns,
+        idf_power: f64,
+        counts: (&[u32], usize),
+    ) -> Self {
         let mut rows = Self {
             examples,
             dense_columns,
             dense: RoundedRows::new(dense_columns),
             columns: Ragged::default(),
             values: Ragged::default(),
-            scales: scales(examples, dense_columns, idf_power),
+            scales: scales(counts, dense_columns, idf_power),
             squares: Vec::new(),
         };
         let dense = rows.read();
@@ -200,17 +216,16 @@ pub fn inverse_length((columns, values): (&[u32], &[f32])) -> f32 {
 
 /// Returns (ln((N + 1) / (n + 1/2)))^`power` for each column, with N rows of which n have it, and 1
 /// for dense columns.
-fn scales(examples: &Examples, dense_columns: &DenseColumns, power: f64) -> Vec<f32> {
+fn scales((counts, n_rows): (&[u32], usize), dense_columns: &DenseColumns, power: f64) -> Vec<f32> {
     if power == 0.0 {
-        return vec![1.0; examples.width];
+        return vec![1.0; counts.len()];
     }
-    let n_rows = examples.len() as f64 + 1.0;
+    let n_rows = n_rows as f64 + 1.0;
     // After hashing, a column can occur more often than there are rows.
     let idf = |n: u32| (n_rows / (f64::from(n) + 0.5)).ln().max(1e-3);
-    let counts = (0..).zip(examples.column_counts());
-    let scale = |(column, n)| match dense_columns.place(column) {
+    let scale = |(column, &n)| match dense_columns.place(column) {
         Some(_) => 1.0,
         None => idf(n).powf(power) as f32,
     };
-    counts.map(scale).collect()
+    (0..).zip(counts).map(scale).collect()
 }

@@ -2,6 +2,7 @@
 
 mod calibration;
 mod dense;
+mod groups;
 mod negatives;
 mod ranking;
 mod rows;

@@ -5,8 +5,9 @@
 //!   frequencies and cost -> solve with the best -> join, calibration
 //! ```
 
+use super::choose::{is_sampled, Choice, Settings, COST};
 use super::dense::{DenseColumns, BLOCK};
-use super::fit::{best_gains, fit_calibration, fit_join, FitRow, FitSample};
+use super::fit::{best_gains, FitRow, FitSample};
 use super::negatives::{first_negatives, Candidates, Negatives};
 use super::rank::OneAgainstSome;
 use super::rows::{DistinctRows, ScorerRows};
@@ -22,34 +23,10 @@ use crate::threads::map_with_worker;
 /// The power of inverse document frequencies in mining. These negatives suit powers 0 and 1, which
 /// are compared afterwards: long texts gain much by 1, short ones lose.
 const POWER_OF_MINING: f64 = 0.5;
-/// Share of the columns that rows of words fill at most.
-const MAX_FILLED: f64 = 0.1;
-/// The cost in mining, and the costs that it is compared with unless one is given. Few features and
-/// noisy labels need a lower cost, many features and rare labels a higher one.
-const COST: f64 = 1.0;
-const LOW_COST: f64 = 0.25;
-const HIGH_COST: f64 = 4.0;
-
-/// Share of the gain on held-out rows by which a cost above 1 seems better than it is: a label with
-/// few rows needs a higher cost if some of them are held out.
-const BIAS_TO_HIGH_COST: f64 = 0.04;
-/// The same for power 1, for each further step of the sample of labels: a sample has fewer labels to
-/// confuse.
-const BIAS_TO_POWER: f64 = 0.015;
-
 /// Number of times that negatives are mined.
 const N_MINING: usize = 2;
 /// Number of times that progress counts each label.
 pub const N_ROUNDS: usize = 1 + N_MINING;
-
-/// Least number of labels to compare on, approximately, if there are so many.
-const MIN_SAMPLED: usize = 256;
-/// Values of rows, with [`VALUES_OF_ROW`] for the rest of each row, up to which all labels are
-/// compared on. With more values fewer are: the comparison may take about a tenth of the training.
-const VALUES_OF_ALL: usize = 125_000;
-const VALUES_OF_ROW: usize = 10;
-/// At least one label in this many is sampled.
-const MAX_STEP: usize = 8;
 
 /// Accuracy of the last solutions, liblinear's usual 0.1: weights hardly change below it.
 const ACCURACY: Accuracy = Accuracy {
@@ -94,8 +71,11 @@ struct Solution {
     /// The negatives that remain in another round, if rows have dense columns.
     active: Vec<u32>,
     /// The rows of the fit and their margins by a scorer trained without them, if needed.
-    held_out: Vec<(u32, f32)>,
+    held_out: HeldOut,
 }
+
+/// Rows and their margins by a scorer trained without them.
+pub(super) type HeldOut = Vec<(u32, f32)>;
 
 /// Solutions by label; None for labels without examples and labels outside a sample.
 type Solutions = Vec<Option<Solution>>;
@@ -139,10 +119,18 @@ pub fn train(
     let mut negatives = Negatives::default();
     let first = first_negatives(examples, &candidates.hard, n_negatives, seed);
     negatives.push(first, examples.n_labels);
+    let shape = (examples.len(), examples.rows.n_values());
+    let columns = (dense_columns.len(), examples.width);
     let trainer = Trainer {
         params,
+        choice: Choice::new(params.cost, examples.n_labels, shape, columns),
         examples,
-        positive_weights: positive_weights(&positives, examples.len(), params.tail_weight)?,
+        column_counts: None,
+        positive_weights: positive_weights(
+            positives.lengths(),
+            examples.len(),
+            params.tail_weight,
+        )?,
         positives,
         has_one_label: labels.lengths().all(|n| n == 1),
         fit_sample,
@@ -158,33 +146,47 @@ pub fn train(
 }
 
 /// State of the training between rounds.
-struct Trainer<'a> {
-    params: ScorerParams,
-    examples: &'a Examples,
+pub(super) struct Trainer<'a> {
+    pub params: ScorerParams,
+    pub choice: Choice,
+    pub examples: &'a Examples,
+    /// Numbers of rows with each column and of all rows, if `examples` are a part of them.
+    pub column_counts: Option<(&'a [u32], usize)>,
     /// The rows of each label.
-    positives: Ragged<u32>,
+    pub positives: Ragged<u32>,
     /// The weight of a positive's loss, by label.
-    positive_weights: Vec<f64>,
+    pub positive_weights: Vec<f64>,
     /// True if each row has one label.
-    has_one_label: bool,
-    fit_sample: FitSample,
+    pub has_one_label: bool,
+    pub fit_sample: FitSample,
     /// Rows of the fit equal no other rows, because solutions for the fit leave them out.
-    distinct: DistinctRows,
-    dense_columns: &'a DenseColumns,
+    pub distinct: DistinctRows,
+    pub dense_columns: &'a DenseColumns,
     /// [`Candidates::scored`].
-    scored: Ragged<(u32, f32)>,
-    negatives: Negatives,
+    pub scored: Ragged<(u32, f32)>,
+    pub negatives: Negatives,
     /// Dual variables of the previous round, by label.
-    duals: Vec<Vec<f32>>,
-    is_parallel: bool,
-    control: &'a Control,
+    pub duals: Vec<Vec<f32>>,
+    pub is_parallel: bool,
+    pub control: &'a Control,
 }
 
 impl<'a> Trainer<'a> {
     fn train(mut self) -> Result<OneAgainstSome> {
+        self.mine_all()?;
+        let (power, cost) = self.choice.best(self.gains())?;
+        let (rows, stage) = (self.rows(power), Stage::Last);
+        let solved = self.solve(&rows, Round { power, cost, stage })?;
+        let weights = self.weights(&rows, &solved)?;
+        let fit_rows = self.fit_rows(&weights, &solved, &self.scored);
+        Ok(OneAgainstSome::fit(weights, &fit_rows, power, cost))
+    }
+
+    /// Mines negatives, round after round.
+    pub fn mine_all(&mut self) -> Result<()> {
         let cost = self.params.cost.unwrap_or(COST);
         let round = Round {
-            power: if self.has_powers() {
+            power: if self.choice.has_powers {
                 POWER_OF_MINING
             } else {
                 0.0
@@ -212,89 +214,50 @@ impl<'a> Trainer<'a> {
             drop(solved);
             self.mine(&weights)?;
         }
-        drop(rows);
-        let round = self.choose()?;
-        let rows = self.rows(round.power);
-        let solved = self.solve(&rows, round)?;
-        let weights = self.weights(&rows, &solved)?;
-        let fit_rows = self.fit_rows(&weights, &solved, &self.scored);
-        let (join, _) = fit_join(&fit_rows);
-        Ok(OneAgainstSome {
-            weights,
-            join,
-            calibration: fit_calibration(&fit_rows, join, self.examples.n_labels),
-            idf_power: round.power,
-            cost: round.cost,
-        })
+        Ok(())
+    }
+
+    /// Returns the scorers with this power and cost, and by label the rows of the fit and their
+    /// margins by a scorer trained without them.
+    pub fn solve_last(&self, (power, cost): Settings) -> Result<Vec<(Option<Scorer>, HeldOut)>> {
+        let (rows, stage) = (self.rows(power), Stage::Last);
+        let solved = self.solve(&rows, Round { power, cost, stage })?;
+        let last = |solution: Option<Solution>| {
+            let scorer = unscaled(&rows, solution.as_ref());
+            (scorer, solution.unwrap_or_default().held_out)
+        };
+        Ok(solved.into_iter().map(last).collect())
     }
 
     fn rows(&self, power: f64) -> ScorerRows<'a> {
-        ScorerRows::new(self.examples, self.dense_columns, power)
+        let (examples, dense_columns) = (self.examples, self.dense_columns);
+        match self.column_counts {
+            Some(counts) => ScorerRows::with_counts(examples, dense_columns, power, counts),
+            None => ScorerRows::new(examples, dense_columns, power),
+        }
     }
 
-    /// Returns whether powers matter: they scale sparse columns only, and suit words but not pixels,
-    /// which fill more of a row.
-    fn has_powers(&self) -> bool {
-        let Examples { rows, width, .. } = self.examples;
-        let n_filled = MAX_FILLED * *width as f64 * rows.len() as f64;
-        self.dense_columns.len() + 1 < *width && (rows.n_values() as f64) < n_filled
+    /// Returns a function of settings, for what each row of the fit gains by scorers of a sample of
+    /// the labels.
+    pub fn gains(&self) -> impl FnMut(Settings) -> Result<Vec<f64>> + use<'_, 'a> {
+        let (mut power_of_rows, mut rows) = (0.0, self.rows(0.0));
+        move |(power, cost)| {
+            if power != power_of_rows {
+                (power_of_rows, rows) = (power, self.rows(power));
+            }
+            self.gains_of(
+                &rows,
+                Round {
+                    power,
+                    cost,
+                    stage: Stage::Comparison,
+                },
+            )
+        }
     }
 
-    /// Returns the last round, with the power and cost whose scorers rank the rows of the fit best.
-    /// All are tried on the same sample of the labels; see [`lead`].
-    fn choose(&self) -> Result<Round> {
-        let (fits_cost, has_powers) = (self.params.cost.is_none(), self.has_powers());
-        let last = |power, cost| Round {
-            power,
-            cost,
-            stage: Stage::Last,
-        };
-        let cost = self.params.cost.unwrap_or(COST);
-        let mut best = last(0.0, cost);
-        if !fits_cost && !has_powers {
-            return Ok(best);
-        }
-        let (n_labels, rows) = (self.examples.n_labels, &self.examples.rows);
-        let step = sampling_step(n_labels, rows.n_values(), rows.len());
-        let gains = |rows: &ScorerRows<'_>, power, cost| {
-            let stage = Stage::Comparison;
-            self.gains(rows, Round { power, cost, stage }, step)
-        };
-        let rows = self.rows(0.0);
-        let first = gains(&rows, 0.0, cost)?;
-        let mut most = 0.0;
-        let mut consider = |power, cost, gains: &[f64], bias| {
-            let lead = lead(&first, gains, bias);
-            if lead > most {
-                (most, best) = (lead, last(power, cost));
-            }
-        };
-        let mut is_low_worse = false;
-        if fits_cost {
-            let low = gains(&rows, 0.0, LOW_COST)?;
-            consider(0.0, LOW_COST, &low, 0.0);
-            // If a low cost is better, a high one is worse, and the reverse.
-            if lead(&first, &low, 0.0) <= 0.0 {
-                let high = gains(&rows, 0.0, HIGH_COST)?;
-                consider(0.0, HIGH_COST, &high, BIAS_TO_HIGH_COST);
-            }
-            is_low_worse = lead(&low, &first, 0.0) > 0.0;
-        }
-        if has_powers {
-            let bias = BIAS_TO_POWER * (step - 1) as f64;
-            let rows = self.rows(1.0);
-            consider(1.0, cost, &gains(&rows, 1.0, cost)?, bias);
-            // A high cost gives rare features more weight, too; together they are too much.
-            if fits_cost && !is_low_worse {
-                consider(1.0, LOW_COST, &gains(&rows, 1.0, LOW_COST)?, bias);
-            }
-        }
-        Ok(best)
-    }
-
-    /// Returns what each row of the fit gains by scorers of a sample of the labels.
-    fn gains(&self, rows: &ScorerRows<'_>, round: Round, step: usize) -> Result<Vec<f64>> {
-        let is_sampled = |label| is_sampled(label, step, self.params.seed);
+    fn gains_of(&self, rows: &ScorerRows<'_>, round: Round) -> Result<Vec<f64>> {
+        let is_sampled = |label| is_sampled(label, self.choice.step, self.params.seed);
         let solved = self.map_labels(rows, |solver, label| {
             self.control.check()?;
             let is_solved = is_sampled(label) && !self.positives.get(label).is_empty();
@@ -404,18 +367,10 @@ impl<'a> Trainer<'a> {
 
     /// Stores the weights of the solutions, as weights for rows of length 1.
     fn weights(&self, rows: &ScorerRows<'_>, solved: &Solutions) -> Result<LabelWeights> {
-        let unscaled = |solution: &Option<Solution>| {
-            let mut scorer = solution.as_ref()?.scorer.clone();
-            for (column, weight) in &mut scorer.weights {
-                *weight *= rows.scale(*column);
-            }
-            Some(scorer)
-        };
-        LabelWeights::new(
-            solved.iter().map(unscaled),
-            self.dense_columns,
-            self.examples,
-        )
+        let scorers = solved
+            .iter()
+            .map(|solution| unscaled(rows, solution.as_ref()));
+        LabelWeights::new(scorers, self.dense_columns, self.examples)
     }
 
     /// Returns the rows to fit join and calibration on.
@@ -434,33 +389,22 @@ impl<'a> Trainer<'a> {
     }
 }
 
-/// Returns one in how many labels is sampled, for rows with `n_values` values.
-pub(super) fn sampling_step(n_labels: usize, n_values: usize, n_rows: usize) -> usize {
-    let by_values = (n_values + VALUES_OF_ROW * n_rows) / VALUES_OF_ALL;
-    by_values.min(n_labels / MIN_SAMPLED).clamp(1, MAX_STEP)
-}
-
-/// Returns whether a label belongs to the sample of about one in `step`.
-pub(super) fn is_sampled(label: usize, step: usize, seed: u64) -> bool {
-    mix(label as u64 ^ seed.rotate_left(7)).is_multiple_of(step as u64)
-}
-
-/// Returns by how much the gains of rows are larger than `before`, less the standard error of this
-/// difference and the share `bias` of all gains before. The differences are paired, because rows
-/// differ more than scorers.
-pub(super) fn lead(before: &[f64], gains: &[f64], bias: f64) -> f64 {
-    let differences = || gains.iter().zip(before).map(|(gain, before)| gain - before);
-    let error = differences().map(|d| d * d).sum::<f64>().sqrt();
-    differences().sum::<f64>() - error - bias * before.iter().sum::<f64>()
+/// Returns the scorer of a solution, for rows of length 1.
+fn unscaled(rows: &ScorerRows<'_>, solution: Option<&Solution>) -> Option<Scorer> {
+    let mut scorer = solution?.scorer.clone();
+    for (column, weight) in &mut scorer.weights {
+        *weight *= rows.scale(*column);
+    }
+    Some(scorer)
 }
 
 /// Returns (inverse propensity of a label)^`tail_weight`, divided by the mean over all positives.
 pub(super) fn positive_weights(
-    positives: &Ragged<u32>,
+    counts: impl Iterator<Item = usize>,
     n_rows: usize,
     tail_weight: f64,
 ) -> Result<Vec<f64>> {
-    let counts: Vec<i64> = positives.lengths().map(|n| n as i64).collect();
+    let counts: Vec<i64> = counts.map(|n| n as i64).collect();
     let propensities = propensities(&counts, n_rows, PROPENSITY_A, PROPENSITY_B)?;
     let mut weights: Vec<f64> = propensities.iter().map(|p| p.powf(-tail_weight)).collect();
     let all = weights.iter().zip(&counts);

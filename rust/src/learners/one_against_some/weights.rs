@@ -48,10 +48,7 @@ impl LabelWeights {
         dense_columns: &DenseColumns,
         examples: &Examples,
     ) -> Result<Self> {
-        let none = Scorer {
-            bias: f32::NEG_INFINITY,
-            ..Scorer::default()
-        };
+        let none = Scorer::none();
         let mut dense = DenseWeights::new(dense_columns, scorers.len());
         let pack = |(label, scorer): (usize, Option<Scorer>)| {
             let scorer = scorer.as_ref().unwrap_or(&none);
@@ -105,6 +102,16 @@ impl LinearScorers for LabelWeights {
     /// Rows are scaled to length 1.
     fn scale(&self, row: &RowBuffer) -> f32 {
         inverse_length((&row.columns, &row.values))
+    }
+}
+
+impl Scorer {
+    /// Stands for the scorer of a label without examples.
+    pub fn none() -> Self {
+        Self {
+            bias: f32::NEG_INFINITY,
+            ..Self::default()
+        }
     }
 }
 

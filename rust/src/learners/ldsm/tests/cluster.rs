@@ -4,6 +4,7 @@ use super::super::TrainingSet;
 use super::*;
 use crate::error::Result;
 use crate::file::Bundle;
+use crate::learners::one_against_some::{GroupFacts, GroupScorers, Groups, Piece};
 
 /// Joins trees of these `numbers` that are grown one by one.
 fn joined(data: &Data, params: &Params, numbers: &[usize]) -> Result<Ldsm> {
@@ -15,7 +16,7 @@ fn joined(data: &Data, params: &Params, numbers: &[usize]) -> Result<Ldsm> {
         let bytes = Ldsm::with_trees(&training, &[number], 1, &control)?.to_bytes()?;
         Ldsm::from_bytes(&bytes)
     });
-    Ldsm::join(&training, trees, 2, &control)
+    Ldsm::of_trees(trees)?.complete(&training, 2, &control)
 }
 
 #[test]
@@ -52,4 +53,60 @@ fn missing_parts_are_refused() {
     let mut bundle = training.to_bundle();
     bundle.unnest("examples").unwrap();
     assert!(TrainingSet::from_bundle(bundle).is_err());
+}
+
+/// Each label with rows has a scorer, whatever its group, and no group may be missing.
+#[test]
+fn scorers_of_groups_are_joined() {
+    let (data, params) = (fixed(120, false), with_scorers());
+    let control = control();
+    let training = TrainingSet::read(&params, &data.batch(), None, 1, &control).unwrap();
+    let numbers: Vec<usize> = (0..params.n_estimators as usize).collect();
+    let trees = Ldsm::with_trees(&training, &numbers, 1, &control).unwrap();
+    let examples = &training.examples;
+    let mut counts = [0; N_CLASSES];
+    for &label in examples.labels.entries().iter() {
+        counts[label as usize] += 1;
+    }
+    for n_groups in [1, 3] {
+        let facts = training.with_columns(GroupFacts {
+            groups: (0..N_CLASSES as u32)
+                .map(|label| label % n_groups)
+                .collect(),
+            n_groups: n_groups as usize,
+            counts: counts.to_vec(),
+            n_rows: examples.len(),
+            mean_weight: 1.0,
+            ..GroupFacts::default()
+        });
+        let groups = Groups::new(facts).unwrap();
+        let scorer_params = params.scorer_params(false);
+        let pieces = trees.divide_sample(&training, &groups, &control).unwrap();
+        assert_eq!(pieces.len(), n_groups as usize);
+        let mine = |(group, piece)| {
+            let pieces = std::iter::once(Ok(piece));
+            groups.mine(group, pieces, scorer_params, &control).unwrap()
+        };
+        let (mined, gains): (Vec<Piece>, Vec<_>) = pieces.into_iter().enumerate().map(mine).unzip();
+        let settings = groups.choose(scorer_params, &gains).unwrap();
+        assert_eq!(settings.1, params.cost.unwrap());
+        let train = |(group, mined)| {
+            let trained = groups.train(group, Some(mined), scorer_params, settings, &control);
+            trained.unwrap()
+        };
+        let parts: Vec<GroupScorers> = mined.into_iter().enumerate().map(train).collect();
+        let join = |parts: &[GroupScorers]| {
+            let trees = trees.clone();
+            trees.with_groups(&training, &groups, parts, settings, &control)
+        };
+        let model = join(&parts).unwrap();
+        let biases = &model.scorers.as_ref().unwrap().weights.biases;
+        for (label, &n) in counts.iter().enumerate() {
+            assert_eq!(biases[label].is_finite(), n > 0);
+        }
+        let again = Ldsm::from_bytes(&model.to_bytes().unwrap()).unwrap();
+        assert!(again.to_bytes().unwrap() == model.to_bytes().unwrap());
+        let error = join(&parts[1..]).unwrap_err().to_string();
+        assert_eq!(error, "the scorers of a group are missing");
+    }
 }

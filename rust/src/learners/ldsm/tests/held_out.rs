@@ -3,6 +3,7 @@
 use super::super::train::{candidates, leaves_out, HELD_OUT_SHARE, MIN_ROWS};
 use super::prediction::by_trees;
 use super::*;
+use crate::learners::one_against_some::FitSample;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
@@ -30,7 +31,7 @@ proptest! {
         let present = data.select(data.present());
         let ldsm = present.fit(&params);
         let (examples, n_rows) = (present.examples(), present.len());
-        let found = candidates(&examples, &ldsm.trees, &params.scorer_params(false), false, &control()).unwrap();
+        let found = candidates(&examples, &ldsm.trees, &params.scorer_params(false), FitSample::new(n_rows), true, false, &control()).unwrap();
         prop_assert_eq!(found.scored.len(), n_rows.div_ceil(5));
         for row in 0..n_rows {
             let trees = ldsm.trees.iter().enumerate();

@@ -1,6 +1,6 @@
 //! The scaled rows, and the sample of labels.
 
-use super::super::train::{is_sampled, lead, sampling_step};
+use super::super::choose::{is_sampled, lead, sampling_step};
 use super::*;
 
 /// Returns row `i` of `rows`, with the constant last.

@@ -1,0 +1,92 @@
+//! Rows and scorers of a group of labels, as they are sent between the places of a training.
+
+use super::svm::Scorer;
+use super::train::HeldOut;
+use crate::data::{Examples, Ragged};
+use crate::error::{Error, Result};
+use crate::file::is_score;
+use crate::{persist, record};
+
+/// Returns whether numbers increase and are below `end`.
+pub fn are_below(end: usize, numbers: &[u32]) -> bool {
+    let is_below = numbers.last().is_none_or(|&last| (last as usize) < end);
+    is_below && numbers.is_sorted_by(|a, b| a < b)
+}
+
+/// Rows of a group from one place. Labels are numbered within the group.
+#[derive(Debug, Default)]
+pub struct Piece {
+    /// The rows; those of the fit come first.
+    pub examples: Examples,
+    /// The labels of which each row is a negative, increasing. The lists of all rows follow for each
+    /// round of mining, after which there are dual variables by label.
+    pub negatives: Ragged<u32>,
+    pub duals: Vec<Vec<f32>>,
+    /// The candidates of each row of the fit, and its number among all rows of the fit.
+    pub scored: Ragged<(u32, f32)>,
+    pub fit: Vec<u32>,
+}
+
+persist!(Piece {
+    Nest examples;
+    Nest negatives;
+    Columns duals;
+    Nest scored;
+    Columns fit;
+} check is_sound);
+
+impl Piece {
+    pub fn new(width: usize, n_labels: usize) -> Self {
+        let mut piece = Self::default();
+        (piece.examples.width, piece.examples.n_labels) = (width, n_labels);
+        piece
+    }
+
+    pub fn push(
+        &mut self,
+        from: &Examples,
+        row: u32,
+        labels: impl Iterator<Item = u32>,
+        negatives: impl Iterator<Item = u32>,
+    ) {
+        self.examples.push(from, row, labels);
+        self.negatives.push(negatives);
+    }
+
+    /// Returns an error if restored parts do not match.
+    fn is_sound(&self) -> Result<()> {
+        let (n_rows, n_labels) = (self.examples.len(), self.examples.n_labels);
+        let are_labels = |labels: &[u32]| are_below(n_labels, labels);
+        let are_scored = |i| {
+            let labels: Vec<u32> = (self.scored.get(i).iter())
+                .map(|&(label, _)| label)
+                .collect();
+            are_labels(&labels)
+        };
+        let is_sound = self.negatives.len().is_multiple_of(n_rows)
+            && (0..self.negatives.len()).all(|list| are_labels(self.negatives.get(list)))
+            && self.fit.len() <= n_rows
+            && self.scored.len() == self.fit.len()
+            && (0..self.fit.len()).all(are_scored)
+            && (0..n_rows as u32).all(|row| are_labels(self.examples.labels(row)));
+        is_sound
+            .then_some(())
+            .ok_or_else(|| Error::data("rows and negatives of a group do not match"))
+    }
+}
+
+/// The scorers of a group's labels, and the rows of the fit among the examples of each with their
+/// margins by a scorer that is trained without them.
+#[derive(Debug, Default)]
+pub struct GroupScorers {
+    pub scorers: Vec<(Scorer, HeldOut)>,
+}
+
+record!(Scorer {
+    bias: is_score,
+    weights,
+    dense
+});
+persist!(GroupScorers {
+    Columns scorers;
+});

@@ -1,0 +1,211 @@
+"""LdSM in partitions, without a cluster: trees on a sample, scorers by groups of labels."""
+
+import json
+import pickle
+
+import dask
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+pytest.importorskip("distributed")
+
+from serial_tasks import Serial, fitted, in_parts
+from xmtree import LdSMClassifier, _core
+from xmtree.dask import DaskLdSMClassifier
+from xmtree.dask._ldsm import _grouped, _places
+from xmtree.datasets import make_xmc
+from xmtree.metrics import precision_at_k
+
+N_LABELS, N_ROWS = 256, 1500
+ALL = make_xmc(N_ROWS + 600, 300, N_LABELS, multilabel=True, noise=0.2, random_state=0)
+(X, X_TEST), (Y, Y_TEST) = ((each[:N_ROWS], each[N_ROWS:]) for each in ALL)
+ONE_LABEL = np.asarray(Y.argmax(axis=1)).ravel()
+#: A fixed cost skips comparisons, in tests of something else.
+FITTED = {"n_estimators": 3, "max_nodes": 200, "random_state": 0}
+QUICK = FITTED | {"cost": 1.0}
+
+
+def trained(parts, rows=N_ROWS // 2, **params):
+    with dask.config.set({"xmtree.tree-rows": rows}):
+        return fitted(DaskLdSMClassifier, parts, **(QUICK | params))
+
+
+def bytes_of(model):
+    return model._model.to_bytes()
+
+
+def precision(model, k=1):
+    return precision_at_k(Y_TEST, model.predict_topk(X_TEST, k)[0], k=k)
+
+
+@pytest.fixture(scope="module")
+def local():
+    return LdSMClassifier(**QUICK).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def halves():
+    """Return the model of eight partitions whose trees know half of the rows."""
+    return trained(in_parts(8, X, Y))
+
+
+@pytest.mark.parametrize("rows", [N_ROWS // 5, N_ROWS // 2, N_ROWS])
+def test_eight_partitions_are_nearly_as_accurate_as_one_machine(rows, local):
+    model = trained(in_parts(8, X, Y), rows)
+    for k in (1, 3, 5):
+        assert precision(model, k) > precision(local, k) - 0.02
+    # Probabilities are calibrated.
+    best = model.predict_topk(X_TEST, 1, scores="probability")[1].mean()
+    assert abs(best - precision(model)) < 0.08
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.predict_topk(X_TEST, 3)[1], model.predict_topk(X_TEST, 3)[1])
+
+
+def test_partitions_and_seed_decide(halves):
+    assert bytes_of(trained(in_parts(8, X, Y))) == bytes_of(halves)
+    assert bytes_of(trained(in_parts(7, X, Y))) != bytes_of(halves)
+    # The number of workers does not matter, nor do partitions without rows or weight at the end.
+    workers = {str(number): {"nthreads": 2, "memory_limit": 0} for number in range(3)}
+    assert bytes_of(trained(in_parts(8, X, Y), workers=workers)) == bytes_of(halves)
+    parts = [*in_parts(8, X, Y), (X[:0], Y[:0], None)]
+    parts = [(*part[:2], np.full(part[0].shape[0], 2.0)) for part in parts]
+    parts.append((X[:50], Y[:50], np.zeros(50)))
+    assert bytes_of(trained(parts)) == bytes_of(halves)
+
+
+def test_all_rows_of_one_partition_give_the_model_of_one_machine(local):
+    assert bytes_of(trained([(X, Y, None)], N_ROWS)) == bytes_of(local)
+    few = Y[:, :100]
+    wanted = LdSMClassifier(**QUICK).fit(X, few)
+    assert bytes_of(trained(in_parts(3, X, few), N_ROWS)) == bytes_of(wanted)
+    none = LdSMClassifier(**QUICK, scorers="none").fit(X, Y)
+    assert bytes_of(trained(in_parts(3, X, Y), N_ROWS, scorers="none")) == bytes_of(none)
+
+
+def test_weights_are_rows():
+    """Only the relation of weights matters, over all partitions."""
+    weights = 1.0 + np.arange(N_ROWS) % 2
+    parts = [in_parts(4, X, Y, scale * weights) for scale in (1.0, 4.0)]
+    first, second = (trained(each) for each in parts)
+    assert bytes_of(first) == bytes_of(second)
+    assert bytes_of(first) != bytes_of(trained(in_parts(4, X, Y)))
+
+
+def test_labels_that_are_rare_or_in_one_partition_are_learned(local):
+    """Each partition has labels of its own, and some labels have no row that trees know."""
+    order = np.argsort(ONE_LABEL, kind="stable")
+    model = trained(in_parts(6, X[order], Y[order]), 300)
+    learned = np.isfinite(model.intercept_)
+    assert np.array_equal(learned, np.isfinite(local.intercept_))
+    assert np.array_equal(learned, np.asarray(Y.sum(axis=0)).ravel() > 0)
+    assert precision(model) > precision(local) - 0.05
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"n_bits": 9}, {"cost": None}, {"n_negatives": 0}, {"beta": 0.5}, {"scaling": "standard"}],
+    ids=str,
+)
+def test_options(options):
+    wanted = LdSMClassifier(**(QUICK | options)).fit(X, Y)
+    model = trained(in_parts(4, X, Y), **options)
+    assert precision(model) > precision(wanted) - 0.03
+    assert model.get_params() == wanted.get_params()
+
+
+def test_single_labels_and_dense_columns():
+    rng = np.random.default_rng(0)
+    centers = rng.normal(size=(N_LABELS, 32))
+    rows = (centers[ONE_LABEL] + rng.normal(size=(N_ROWS, 32))).astype(np.float32)
+    wanted = LdSMClassifier(**QUICK).fit(rows[:1200], ONE_LABEL[:1200])
+    model = trained(in_parts(4, rows[:1200], ONE_LABEL[:1200]))
+    scores = [each.score(rows[1200:], ONE_LABEL[1200:]) for each in (model, wanted)]
+    assert scores[0] > scores[1] - 0.03
+
+
+@pytest.mark.parametrize("average", ["row", "micro", "macro"])
+def test_thresholds_are_fitted_on_rows_that_a_first_model_leaves_out(average):
+    wanted = LdSMClassifier(**QUICK, threshold=average).fit(X, Y)
+    model = trained(in_parts(4, X, Y), threshold=average)
+    assert np.unique(model.threshold_).tolist() != [0.5]
+    both = [each.predict(X_TEST) for each in (model, wanted)]
+    f1 = [2 * each.multiply(Y_TEST).sum() / (each.sum() + Y_TEST.sum()) for each in both]
+    assert f1[0] > f1[1] - 0.03
+
+
+def test_no_task_gets_all_rows():
+    """Apart from the sample, a task gets one partition, or a group's rows."""
+    sizes = {}
+
+    class Watching(Serial):
+        def submit(self, name, function, *arguments, **options):
+            sizes[name] = max(sizes.get(name, 0), len(pickle.dumps(arguments)))
+            return super().submit(name, function, *arguments, **options)
+
+    local = LdSMClassifier(**QUICK)
+    with dask.config.set({"xmtree.tree-rows": N_ROWS // 10}):
+        workers = {"here": {"nthreads": 1, "memory_limit": 0}}
+        DaskLdSMClassifier._tasks(Watching(), local, in_parts(10, X, Y), None, workers)
+    rows = len(pickle.dumps(X))
+    assert sizes["examples"] < 0.2 * rows
+    assert max(sizes[name] for name in ("rows", "facts", "sampled", "tree")) < 0.5 * rows
+
+
+def test_groups_hold_about_as_many_examples_each():
+    children = np.array([[1, 2], [3, 4], [-1, -1], [-1, -1], [-1, -1]], np.int32)
+    assert _places(children).tolist() == [0, 1, 4, 2, 3]
+
+    class Sample:
+        def groups(self, *facts):
+            return facts
+
+    tally = 10, 20.0, np.array([4, 0, 4, 4, 4]), np.array([16.0, 0, 8, 12, 4])
+    groups, n_groups, counts, *facts = _grouped([tally, tally], 2, Sample())
+    assert groups.tolist() == [1, 0, 0, 1, 0]
+    assert (n_groups, facts) == (2, [20, 2.0])
+    assert counts.tolist() == [8, 0, 8, 8, 8]
+    # A label can be larger than a group.
+    tally = 10, 10.0, np.array([9, 1, 0]), np.array([9.0, 2, 0])
+    assert _grouped([tally], 4, Sample())[0].tolist() == [1, 3, 0]
+
+
+def test_damaged_parts_are_refused(halves):
+    labels = np.unique(ONE_LABEL, return_inverse=True)[1].astype(np.uint32)
+    n_labels = int(labels.max()) + 1
+    params = json.dumps(LdSMClassifier(**QUICK)._core_params() | {"seed": 0})
+    sample = _core.LdsmTraining(params, n_labels, X, labels)
+    trees = [sample.trees([number]) for number in range(3)]
+    of, counts = np.arange(n_labels, dtype=np.uint32) % 2, np.bincount(labels).astype(np.uint32)
+    groups = sample.groups(of, 2, counts, N_ROWS, 1.0)
+    first, second = sample.divide(trees, groups)
+    mined = [_core.ldsm_mine(params, groups, *each) for each in ((0, [first]), (1, [second, None]))]
+    settings = _core.ldsm_choose(params, groups, [gains for _, gains in mined])
+    scorers = [_core.ldsm_scorers(params, groups, i, mined[i], settings) for i in range(2)]
+    sample.join(trees, groups, scorers, settings)
+    for damaged in (b"none", first[:-9], scorers[0], groups, bytes_of(halves)):
+        with pytest.raises(_core.ModelFileError):
+            _core.ldsm_mine(params, groups, 0, [damaged])
+        with pytest.raises(_core.ModelFileError):
+            _core.ldsm_scorers(params, groups, 0, (damaged, []), settings)
+    with pytest.raises(_core.ModelFileError):
+        sample.join(trees, groups, [first, second], settings)
+    with pytest.raises(ValueError, match="the scorers of a group are missing"):
+        sample.join(trees, groups, scorers[:1], settings)
+    with pytest.raises(ValueError, match="the parts must have 3 trees together, got 2"):
+        sample.join(trees[:2], groups, scorers, settings)
+    with pytest.raises(ValueError, match="there is no such group"):
+        _core.ldsm_mine(params, groups, 2, [first])
+    with pytest.raises(ValueError, match="the pieces of a group do not match"):
+        _core.ldsm_mine(params, groups, 0, [first, first])
+    with pytest.raises(ValueError, match="gains and settings do not match"):
+        _core.ldsm_choose(params, groups, [[[0.0]]])
+    for changed in ((of, 1, counts), (of, 2, 0 * counts), (of[1:], 2, counts)):
+        facts = sample.groups(*changed, N_ROWS, 1.0)
+        with pytest.raises(_core.ModelFileError, match="labels, groups and counts do not match"):
+            sample.divide(trees, facts)
+    narrow = _core.LdsmTraining(params, n_labels, X[:, 1:], labels)
+    with pytest.raises(ValueError, match="rows, trees and groups do not match"):
+        sample.divide(trees, narrow.groups(of, 2, counts, N_ROWS, 1.0))
+    with pytest.raises(ValueError, match="X has no rows"):
+        trained([(sp.csr_matrix((0, 300)), Y[:0], None)])
