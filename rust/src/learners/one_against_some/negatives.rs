@@ -98,10 +98,17 @@ impl Negatives {
         self.rows.push(rows);
     }
 
-    /// Replaces all rounds by one with these rows of each label, of `n_rows` in total.
-    pub fn replace(&mut self, rows: Ragged<u32>, n_rows: usize) {
-        let labels = rows.regroup(n_rows, |label, &row| (row, label));
-        (self.labels, self.rows) = (vec![labels], vec![rows]);
+    /// Keeps only these rows of each label, increasing, of `n_rows` in total.
+    pub fn retain(&mut self, kept: &Ragged<u32>, n_rows: usize) {
+        for (labels, rows) in self.labels.iter_mut().zip(&mut self.rows) {
+            let mut rest = Ragged::default();
+            for label in 0..rows.len() {
+                let is_kept = |row: &&u32| kept.get(label).binary_search(row).is_ok();
+                rest.push(rows.get(label).iter().filter(is_kept).copied());
+            }
+            *labels = rest.regroup(n_rows, |label, &row| (row, label));
+            *rows = rest;
+        }
     }
 
     /// Returns the labels of all rows in the first round, then in the second, and so on.

@@ -205,11 +205,13 @@ impl<'a> Trainer<'a> {
             let weights = self.weights(&rows, &solved)?;
             if !self.dense_columns.is_empty() {
                 let mut active = Ragged::default();
-                for solution in &solved {
-                    let rows = solution.iter().flat_map(|solution| &solution.active);
-                    active.push(rows.copied());
+                for solution in &mut solved {
+                    let rows = solution.as_mut().map(|solution| &mut solution.active);
+                    let mut rows = rows.map(std::mem::take).unwrap_or_default();
+                    rows.sort_unstable();
+                    active.push(rows);
                 }
-                self.negatives.replace(active, self.examples.len());
+                self.negatives.retain(&active, self.examples.len());
             }
             drop(solved);
             self.mine(&weights)?;
