@@ -42,6 +42,11 @@ SMALL_SHARE = 0.025
 MOST_LEARNED = 20_000
 #: Least share of the passes that the second model makes.
 PASSES_SHARE = 0.5
+#: Number of the best labels in the second softmax. On held-out rows, a filter tree of 1,055 labels
+#: has a log loss of 1.75 with 20, 1.69 with 40, and 1.66 with 64, which take longer to rank.
+N_RANKED = 40
+#: The same in older files.
+OLDER_RANKED = 20
 #: If this share of all columns occurs in ``fit``, new rows are assumed to have no other columns.
 CLOSED_SHARE = 0.99
 
@@ -80,7 +85,7 @@ class Calibration:
         if self.rest is None:
             return None
         later = self.later or (self.slope, self.rest)
-        later = (*later, _core.N_SHARING)[:3]
+        later = (*later, OLDER_RANKED)[:3]
         return self.slope, self.rest, self.top_slope, self.intercept, *self.bends, *later
 
     def to_json(self) -> dict[str, Any]:

@@ -13,8 +13,6 @@ __version__: str
 class ModelFileError(ValueError): ...
 class UnsortedIndicesError(ValueError): ...
 
-N_SHARING: int
-
 _Path: TypeAlias = str | PathLike[str]
 # What scores are; slope and rest of the logits, slope and intercept of the best label's.
 _Scale: TypeAlias = Literal["logit", "share", "probability"]

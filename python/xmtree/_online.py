@@ -359,7 +359,7 @@ class OnlineLearner(Learner):
         """Return a calibration fitted on rows that the model has not learned."""
         if self._y_form == "labels":
             n_classes = len(self.classes_)
-            best, scores = self._topk(X, min(n_classes, _core.N_SHARING))
+            best, scores = self._topk(X, min(n_classes, _calibration.N_RANKED))
             hits = best == codes[:, np.newaxis]
             return _calibration.fit_labels(scores, self._scale, hits, weights, n_classes)
         return _calibration.fit_label_sets(RankedRows.of(self, X, codes, weights))

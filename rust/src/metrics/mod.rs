@@ -35,5 +35,5 @@ pub use ranking::Ranking;
 pub use scores::{propensities, Measure, Scores, Weights};
 pub use shares::{
     softmax, spread_over_labels, Bends, RankedScores, Scale, Shares, SharesParameters, Softmax,
-    MOST_SHARING, N_SHARING,
+    MOST_SHARING,
 };

@@ -110,9 +110,9 @@ impl Default for Shares {
 
 /// Logit of a rest that is 0.
 const NO_REST: f64 = -1000.0;
-/// Number of the best labels of a row that the first softmax includes, and for most learners the
-/// second one.
-pub const N_SHARING: usize = 20;
+/// Number of the best labels of a row that the first softmax includes, and in older files the second
+/// one.
+const N_SHARING: usize = 20;
 /// Largest number of labels in the second softmax. More gain little more, and have to be ranked.
 pub const MOST_SHARING: usize = 64;
 /// Number of the best labels whose standard deviation gives the first slope of the search.
@@ -178,9 +178,9 @@ pub struct RankedScores<'a> {
 }
 
 impl RankedScores<'_> {
-    /// Returns the logits of all rows, and their number per row, at most `most`.
-    fn logits(&self, most: usize) -> (Vec<f64>, usize) {
-        let width = self.width.clamp(1, most);
+    /// Returns the logits of all rows, and their number per row, at most [`MOST_SHARING`].
+    fn logits(&self) -> (Vec<f64>, usize) {
+        let width = self.width.clamp(1, MOST_SHARING);
         let rows = self.scores.chunks_exact(self.width.max(1));
         let best = rows.flat_map(|row| &row[..width]);
         (best.map(|&score| self.scale.logit(score)).collect(), width)
@@ -188,17 +188,16 @@ impl RankedScores<'_> {
 }
 
 impl Shares {
-    /// Fits the map to rows, with `n_labels` in the second softmax. `hits` says for each score if its
-    /// label is right. Returns `None` if no row has both a score and a weight.
+    /// Fits the map to rows, with as many labels in the second softmax as they have scores. `hits` says
+    /// for each score if its label is right. Returns `None` if no row has both a score and a weight.
     pub fn fit(
         ranked: RankedScores<'_>,
         hits: &[bool],
         weights: &[f64],
         n_classes: usize,
-        n_labels: usize,
     ) -> Option<Self> {
         let hits = hits.chunks_exact(ranked.width.max(1));
-        let (logits, width) = ranked.logits(n_labels);
+        let (logits, width) = ranked.logits();
         let each = logits.chunks_exact(width).zip(hits).zip(weights);
         let known = each.filter(|((logits, _), &weight)| weight > 0.0 && logits[0].is_finite());
         let mut wrong = Vec::new();
@@ -251,7 +250,7 @@ impl Shares {
         let start = Softmax {
             slope,
             rest: slope * second.unwrap_or(best) - 2.0,
-            n_labels,
+            n_labels: width.max(N_SHARING),
         };
         let unit = rows.iter().map(|row| row.weight).sum::<f64>() / rows.len() as f64;
         Some(Self {
@@ -585,13 +584,7 @@ mod tests {
             width: N_SHARING,
             scale: Scale::Logit,
         };
-        Shares::fit(
-            ranked,
-            &hits,
-            &vec![1.0; is_right.len()],
-            n_classes,
-            N_SHARING,
-        )
+        Shares::fit(ranked, &hits, &vec![1.0; is_right.len()], n_classes)
     }
 
     #[test]
@@ -654,10 +647,7 @@ mod tests {
             width: N_SHARING,
             scale: Scale::Logit,
         };
-        assert_eq!(
-            Shares::fit(ranked, &[true; N_SHARING], &[0.0], 5, N_SHARING),
-            None
-        );
+        assert_eq!(Shares::fit(ranked, &[true; N_SHARING], &[0.0], 5), None);
     }
 
     #[test]
@@ -718,7 +708,7 @@ mod tests {
                 width: 3,
                 scale: Scale::Logit,
             };
-            let found = Shares::fit(ranked, &hits, &vec![1.0; 2000], 500, N_SHARING).unwrap();
+            let found = Shares::fit(ranked, &hits, &vec![1.0; 2000], 500).unwrap();
             let mut later = 0.0;
             for row in logits.chunks_exact_mut(3) {
                 row.sort_unstable_by(|a, b| b.total_cmp(a));
@@ -744,12 +734,13 @@ mod tests {
             width: row.len(),
             scale: Scale::Logit,
         };
+        let fitted = Shares::fit(ranked, hits.as_flattened(), &[1.0; 200], 100).unwrap();
+        assert_eq!(Shares::from(fitted.parameters()), fitted);
+        // Older files may have fewer labels.
         for n_labels in [N_SHARING, MOST_SHARING] {
-            let found = Shares::fit(ranked, hits.as_flattened(), &[1.0; 200], 100, n_labels);
-            let found = found.unwrap();
-            assert_eq!(Shares::from(found.parameters()), found);
+            let later = fitted.later.map(|later| Softmax { n_labels, ..later });
             let mut shares = row.clone();
-            found.apply(Scale::Logit, 100, &mut shares);
+            Shares { later, ..fitted }.apply(Scale::Logit, 100, &mut shares);
             assert!(shares[..=n_labels].is_sorted_by(|a, b| a > b), "{shares:?}");
             let others = &shares[n_labels..];
             assert!(others.iter().all(|&share| share == others[0]));

@@ -15,7 +15,6 @@ use crate::error::{Error, Result};
 use crate::memory::try_alloc;
 use crate::metrics::{
     self, softmax, Line, Outcome, RankedScores, Ranking, Scale, Shares, SharesParameters, Weights,
-    N_SHARING,
 };
 
 /// y_pred as Python passes it: C-contiguous labels or scores of two dimensions, or scores as a CSR
@@ -151,7 +150,7 @@ pub(super) fn fit_shares(
         scale: scale_by_name(scale)?,
     };
     let (hits, weights) = (hits.as_slice()?, weights.as_slice()?);
-    let found = py.detach(|| Shares::fit(ranked, hits, weights, n_classes, N_SHARING));
+    let found = py.detach(|| Shares::fit(ranked, hits, weights, n_classes));
     Ok(found.map(|found| found.parameters()))
 }
 

@@ -88,7 +88,6 @@ mod core {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-        module.add("N_SHARING", crate::metrics::N_SHARING)
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

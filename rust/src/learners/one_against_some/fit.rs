@@ -260,7 +260,7 @@ pub fn fit_calibration(rows: &[FitRow], join: Join, n_labels: usize) -> Calibrat
         width: MOST_SHARING,
         scale: Scale::Probability,
     };
-    let shares = Shares::fit(ranked, &hits, &weights, n_labels, MOST_SHARING);
+    let shares = Shares::fit(ranked, &hits, &weights, n_labels);
     fitted.shares = shares.unwrap_or_default();
     fitted
 }
