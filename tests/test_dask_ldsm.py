@@ -174,37 +174,37 @@ def test_damaged_parts_are_refused(halves):
     labels = np.unique(ONE_LABEL, return_inverse=True)[1].astype(np.uint32)
     n_labels = int(labels.max()) + 1
     params = json.dumps(LdSMClassifier(**QUICK)._core_params() | {"seed": 0})
-    sample = _core.LdsmTraining(params, n_labels, X, labels)
-    trees = [sample.trees([number]) for number in range(3)]
+    sample = _core.LdsmTraining(params, n_labels, X, labels, np.ones(N_ROWS))
+    trees = [sample.trees([number], 1) for number in range(3)]
     of, counts = np.arange(n_labels, dtype=np.uint32) % 2, np.bincount(labels).astype(np.uint32)
     groups = sample.groups(of, 2, counts, N_ROWS, 1.0)
     first, second = sample.divide(trees, groups)
-    mined = [_core.ldsm_mine(params, groups, *each) for each in ((0, [first]), (1, [second, None]))]
-    settings = _core.ldsm_choose(params, groups, [gains for _, gains in mined])
-    scorers = [_core.ldsm_scorers(params, groups, i, mined[i], settings) for i in range(2)]
-    sample.join(trees, groups, scorers, settings)
+    mined = [_core.ldsm_mine(groups, *each) for each in ((0, [first]), (1, [second, b""]))]
+    settings = _core.ldsm_choose(groups, [gains for _, gains in mined])
+    scorers = [_core.ldsm_scorers(groups, i, mined[i], settings) for i in range(2)]
+    sample.model(trees, 1, (groups, scorers, settings))
     for damaged in (b"none", first[:-9], scorers[0], groups, bytes_of(halves)):
         with pytest.raises(_core.ModelFileError):
-            _core.ldsm_mine(params, groups, 0, [damaged])
+            _core.ldsm_mine(groups, 0, [damaged])
         with pytest.raises(_core.ModelFileError):
-            _core.ldsm_scorers(params, groups, 0, (damaged, []), settings)
+            _core.ldsm_scorers(groups, 0, (damaged, []), settings)
     with pytest.raises(_core.ModelFileError):
-        sample.join(trees, groups, [first, second], settings)
+        sample.model(trees, 1, (groups, [first, second], settings))
     with pytest.raises(ValueError, match="the scorers of a group are missing"):
-        sample.join(trees, groups, scorers[:1], settings)
+        sample.model(trees, 1, (groups, scorers[:1], settings))
     with pytest.raises(ValueError, match="the parts must have 3 trees together, got 2"):
-        sample.join(trees[:2], groups, scorers, settings)
+        sample.model(trees[:2], 1, (groups, scorers, settings))
     with pytest.raises(ValueError, match="there is no such group"):
-        _core.ldsm_mine(params, groups, 2, [first])
+        _core.ldsm_mine(groups, 2, [first])
     with pytest.raises(ValueError, match="the pieces of a group do not match"):
-        _core.ldsm_mine(params, groups, 0, [first, first])
+        _core.ldsm_mine(groups, 0, [first, first])
     with pytest.raises(ValueError, match="gains and settings do not match"):
-        _core.ldsm_choose(params, groups, [[[0.0]]])
+        _core.ldsm_choose(groups, [[[0.0]]])
     for changed in ((of, 1, counts), (of, 2, 0 * counts), (of[1:], 2, counts)):
         facts = sample.groups(*changed, N_ROWS, 1.0)
         with pytest.raises(_core.ModelFileError, match="labels, groups and counts do not match"):
             sample.divide(trees, facts)
-    narrow = _core.LdsmTraining(params, n_labels, X[:, 1:], labels)
+    narrow = _core.LdsmTraining(params, n_labels, X[:, 1:], labels, np.ones(N_ROWS))
     with pytest.raises(ValueError, match="rows, trees and groups do not match"):
         sample.divide(trees, narrow.groups(of, 2, counts, N_ROWS, 1.0))
     with pytest.raises(ValueError, match="X has no rows"):

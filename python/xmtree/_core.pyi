@@ -145,10 +145,15 @@ class LdsmTraining:
         n_classes: int,
         X: Any,
         y: Any,
-        sample_weight: NDArray[np.float64] | None = None,
+        sample_weight: NDArray[np.float64],
     ) -> Self: ...
-    def trees(self, numbers: list[int], n_threads: int = 1) -> Classifier: ...
-    def model(self, trees: list[Classifier], n_threads: int = 1) -> Classifier: ...
+    def trees(self, numbers: list[int], n_threads: int) -> Classifier: ...
+    def model(
+        self,
+        trees: list[Classifier],
+        n_threads: int,
+        parts: tuple[bytes, list[bytes], tuple[float, float]] | None = None,
+    ) -> Classifier: ...
     def groups(
         self,
         groups: NDArray[np.uint32],
@@ -157,18 +162,11 @@ class LdsmTraining:
         n_rows: int,
         mean_weight: float,
     ) -> bytes: ...
-    def divide(self, trees: list[Classifier], groups: bytes) -> list[bytes | None]: ...
-    def join(
-        self,
-        trees: list[Classifier],
-        groups: bytes,
-        scorers: list[bytes],
-        settings: tuple[float, float],
-    ) -> Classifier: ...
+    def divide(self, trees: list[Classifier], groups: bytes) -> list[bytes]: ...
     @staticmethod
     def from_bytes(bytes: bytes) -> LdsmTraining: ...
 
-_Mined: TypeAlias = tuple[bytes, list[list[float]]] | None
+_Mined: TypeAlias = tuple[bytes, list[list[float]]]
 
 def ldsm_divide(
     trees: list[Classifier],
@@ -177,15 +175,11 @@ def ldsm_divide(
     X: Any,
     y: Any,
     sample_weight: NDArray[np.float64],
-) -> list[bytes | None]: ...
-def ldsm_mine(
-    params_json: str, groups: bytes, group: int, pieces: list[bytes | None]
-) -> _Mined: ...
-def ldsm_choose(
-    params_json: str, groups: bytes, gains: list[list[list[float]]]
-) -> tuple[float, float]: ...
+) -> list[bytes]: ...
+def ldsm_mine(groups: bytes, group: int, pieces: list[bytes]) -> _Mined: ...
+def ldsm_choose(groups: bytes, gains: list[list[list[float]]]) -> tuple[float, float]: ...
 def ldsm_scorers(
-    params_json: str, groups: bytes, group: int, mined: _Mined, settings: tuple[float, float]
+    groups: bytes, group: int, mined: _Mined, settings: tuple[float, float]
 ) -> bytes: ...
 
 @final

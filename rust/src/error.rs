@@ -67,6 +67,11 @@ pub enum Error {
 /// `Result` with the crate's error.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// Returns an [`Error::Data`] unless data are sound.
+pub(crate) fn require(is_sound: bool, what: impl Display) -> Result<()> {
+    is_sound.then_some(()).ok_or_else(|| Error::data(what))
+}
+
 impl Error {
     /// Creates an [`Error::Parameter`].
     pub fn parameter(name: &str, got: impl Display, allowed: impl Display) -> Self {

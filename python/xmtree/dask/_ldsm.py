@@ -78,10 +78,10 @@ def _model(tasks: Tasks, plan: Plan, parts: list[Future], rows: str, workers: Wo
         tasks.submit("tree", _core.LdsmTraining.trees, sample, [number], n_threads=n_threads)
         for number in range(n_trees)
     ]
+    model = _core.LdsmTraining.model
     n_groups = max(1, min(max(_GROUPS, len(parts)), n_classes // _LABELS)) if len(parts) > 1 else 1
     if params["scorers"] == "none" or (n_groups == 1 and share == 1):
-        whole = _core.LdsmTraining.model
-        return tasks.submit("scorers", whole, sample, trees, n_threads=min(threads))
+        return tasks.submit("scorers", model, sample, trees, min(threads))
     tallies = [tasks.submit("tally", _tally, pick, n_classes, trees[0], *one) for one in numbered]
     groups = tasks.submit("groups", _grouped, tallies, n_groups, sample)
     divided = [tasks.submit("divide", _core.LdsmTraining.divide, sample, trees, groups)]
@@ -93,14 +93,14 @@ def _model(tasks: Tasks, plan: Plan, parts: list[Future], rows: str, workers: Wo
     mined = []
     for group in range(n_groups):
         pieces = [tasks.submit("piece", itemgetter(group), one) for one in divided]
-        mined.append(tasks.submit("mine", _core.ldsm_mine, params_json, groups, group, pieces))
-    gains = [tasks.submit("gains", _gains, one) for one in mined]
-    settings = tasks.submit("choose", _core.ldsm_choose, params_json, groups, gains)
+        mined.append(tasks.submit("mine", _core.ldsm_mine, groups, group, pieces))
+    gains = [tasks.submit("gains", itemgetter(1), one) for one in mined]
+    settings = tasks.submit("choose", _core.ldsm_choose, groups, gains)
     scorers = [
-        tasks.submit("scorers", _core.ldsm_scorers, params_json, groups, *each, settings)
+        tasks.submit("scorers", _core.ldsm_scorers, groups, *each, settings)
         for each in enumerate(mined)
     ]
-    return tasks.submit("join", _core.LdsmTraining.join, sample, trees, groups, scorers, settings)
+    return tasks.submit("join", model, sample, trees, 1, (groups, scorers, settings))
 
 
 def _picked(
@@ -168,15 +168,11 @@ def _divided(pick: Any, n_groups: int, trees: Any, groups: Any, number: int, dat
     """Return the rows of each group that trees were not grown on."""
     found = pick(number, False, data)
     if found is None:
-        return [None] * n_groups
+        return [b""] * n_groups
     X, codes, weights = found
     return _validation.canonical(
         X, lambda X: _core.ldsm_divide(trees, groups, number, X, codes, weights)
     )
-
-
-def _gains(mined: tuple[bytes, list[list[float]]] | None) -> list[list[float]]:
-    return [] if mined is None else mined[1]
 
 
 def _thresholds(plan: Plan, model: _core.Classifier, found: list[Any]) -> Thresholds:

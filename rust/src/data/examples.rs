@@ -2,7 +2,7 @@
 
 use super::{Batch, Preparation, Ragged, RaggedRows, RowBuffer, Targets};
 use crate::control::Control;
-use crate::error::{Error, Result};
+use crate::error::{require, Error, Result};
 use crate::persist;
 
 /// Prepared examples with their labels. The last feature of each is the constant 1.
@@ -73,17 +73,14 @@ impl Examples {
             let columns = self.row(i).0;
             columns.last() == Some(&constant) && columns.iter().all(|&column| column <= constant)
         };
-        let is_sound = n_rows > 0
-            && self.width > 0
+        let is_sound = self.width > 0
             && [self.rows.len(), self.labels.len()] == [self.len(); 2]
             && (0..n_rows).all(is_row)
             && (self.labels.entries().iter()).all(|&label| (label as usize) < self.n_labels);
-        if is_sound {
-            return Ok(());
-        }
-        Err(Error::data(
+        require(
+            is_sound,
             "rows, labels and weights of the examples do not match",
-        ))
+        )
     }
 
     /// Appends a row of examples with the same columns, with these labels.
@@ -92,6 +89,20 @@ impl Examples {
         self.rows.push(columns.iter().copied(), values);
         self.labels.push(labels);
         self.weights.push(from.weight(row));
+    }
+
+    /// Returns the examples that are chosen, in their order.
+    #[must_use]
+    pub fn chosen(&self, is_chosen: impl Fn(u32) -> bool) -> Self {
+        let mut chosen = Self {
+            width: self.width,
+            n_labels: self.n_labels,
+            ..Self::default()
+        };
+        for row in (0..self.len() as u32).filter(|&row| is_chosen(row)) {
+            chosen.push(self, row, self.labels(row).iter().copied());
+        }
+        chosen
     }
 
     /// Returns the share of feature values that are not 0.

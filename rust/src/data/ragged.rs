@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::error::{Error, Result};
+use crate::error::{require, Result};
 use crate::file::{put_lengths, take_lengths, Bundle, Flat, Persist, Record};
 use crate::persist;
 
@@ -58,6 +58,14 @@ impl<T: Clone> Ragged<T> {
     /// Returns list `i`.
     pub fn get(&self, i: usize) -> &[T] {
         &self.entries[self.range(i)]
+    }
+
+    /// Returns the lists.
+    pub fn iter(&self) -> impl Iterator<Item = &[T]> {
+        let entries: &[T] = &self.entries;
+        self.starts
+            .windows(2)
+            .map(|pair| &entries[pair[0]..pair[1]])
     }
 
     /// Number of lists.
@@ -182,12 +190,8 @@ impl RaggedRows {
 
     /// Returns an error if restored columns and values do not match.
     fn check_lengths(&self) -> Result<()> {
-        if self.columns.entries().len() == self.values.len() {
-            return Ok(());
-        }
-        Err(Error::data(
-            "rows have another number of columns than values",
-        ))
+        let fits = self.columns.entries().len() == self.values.len();
+        require(fits, "rows have another number of columns than values")
     }
 }
 

@@ -3,10 +3,8 @@
 
 use std::sync::Arc;
 
-use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::PyBytes;
 
 use super::arrays::{BatchArg, WeightsArg};
 use super::classifier::Classifier;
@@ -15,24 +13,29 @@ use crate::control::Control;
 use crate::error::Result;
 use crate::file::{Bundle, Persist};
 use crate::learners::ldsm::{self, Ldsm, TrainingSet};
-use crate::learners::one_against_some::{
-    GroupFacts, GroupScorers, Groups, Piece, ScorerParams, Settings,
-};
+use crate::learners::one_against_some::{GroupFacts, Groups, Settings};
 use crate::model::Learner as _;
 use crate::params::Params as _;
 
 type Object<'py> = Bound<'py, PyAny>;
-/// A group's rows after mining, and the gains of rows with each of all settings.
-type Mined<T> = Option<(T, Vec<Vec<f64>>)>;
-/// The rows of each group as bytes, None for no rows.
-type Pieces<'py> = Vec<Option<Bound<'py, PyBytes>>>;
 
-const GROUPS: &str = "ldsm_groups";
-const PIECE: &str = "ldsm_piece";
-const SCORERS: &str = "ldsm_scorers";
+/// Kind of all parts; they differ by their fields.
+const KIND: &str = "ldsm_part";
+
+fn stored(part: &impl Persist) -> Result<Vec<u8>> {
+    let mut bundle = Bundle::new(KIND);
+    part.put(&mut bundle);
+    bundle.to_bytes()
+}
+
+fn restored<P: Persist + Default>(bytes: &[u8]) -> Result<P> {
+    let (mut bundle, mut part) = (Bundle::from_bytes(bytes)?, P::default());
+    bundle.expect_kind(KIND)?;
+    part.fill(&mut bundle).map(|()| part)
+}
 
 fn groups_of(bytes: &[u8]) -> Result<Groups> {
-    Groups::new(restored(GROUPS, bytes)?)
+    Ok(Groups::new(restored(bytes)?))
 }
 
 /// Calls `work` with the model of all `trees`.
@@ -49,117 +52,68 @@ fn with_trees<T: Send>(
     })
 }
 
-fn stored(kind: &str, value: &impl Persist) -> Result<Vec<u8>> {
-    let mut bundle = Bundle::new(kind);
-    value.put(&mut bundle);
-    bundle.to_bytes()
-}
-
-fn restored<P: Persist + Default>(kind: &str, bytes: &[u8]) -> Result<P> {
-    let (mut bundle, mut value) = (Bundle::from_bytes(bytes)?, P::default());
-    bundle.expect_kind(kind)?;
-    value.fill(&mut bundle)?;
-    Ok(value)
-}
-
-fn stored_pieces(pieces: Vec<Piece>) -> Result<Vec<Option<Vec<u8>>>> {
-    let stored = |piece: Piece| {
-        let is_filled = piece.examples.len() > 0;
-        is_filled.then(|| stored(PIECE, &piece)).transpose()
-    };
-    pieces.into_iter().map(stored).collect()
-}
-
-fn to_python(py: Python<'_>, pieces: Vec<Option<Vec<u8>>>) -> Pieces<'_> {
-    let bytes = |piece: Option<Vec<u8>>| piece.map(|bytes| PyBytes::new(py, &bytes));
-    pieces.into_iter().map(bytes).collect()
-}
-
 /// Returns the rows of each group from rows that the trees have not learned. `number` is that of
 /// their partition.
 #[pyfunction]
-pub(super) fn ldsm_divide<'py>(
+pub(super) fn ldsm_divide(
     trees: Vec<Py<Classifier>>,
     groups: &[u8],
     number: u64,
-    X: &Object<'py>,
-    y: &Object<'py>,
-    sample_weight: WeightsArg<'py>,
-) -> PyResult<Pieces<'py>> {
-    let groups = groups_of(groups)?;
-    let (n_classes, mean) = (groups.facts.groups.len(), groups.facts.mean_weight);
-    let examples = BatchArg::take(X, y, None)?;
+    X: &Object<'_>,
+    y: &Object<'_>,
+    sample_weight: WeightsArg<'_>,
+) -> PyResult<Vec<Vec<u8>>> {
+    let facts: GroupFacts = restored(groups)?;
     // A weight must not round to 0 in single precision.
-    let relative = |weight: &f64| (weight / mean).max(f32::MIN_POSITIVE.into());
+    let relative = |weight: &f64| (weight / facts.mean_weight).max(f32::MIN_POSITIVE.into());
     let weights: Vec<f64> = sample_weight.as_slice()?.iter().map(relative).collect();
-    let batch = examples.batch(n_classes, false)?;
+    let examples = BatchArg::take(X, y, None)?;
+    let batch = examples.batch(facts.groups.len(), false)?;
     let batch = batch.with_weights(Some(&weights));
-    let pieces = with_trees(X.py(), &trees, |trees, control| {
-        stored_pieces(trees.divide_rows(&batch, &groups, number, control)?)
-    })?;
-    Ok(to_python(X.py(), pieces))
+    with_trees(X.py(), &trees, |trees, control| {
+        let (examples, groups) = (trees.read(&batch, control)?, Groups::new(facts));
+        let pieces = trees.divide(&examples, Some(number), &groups, control)?;
+        pieces.iter().map(stored).collect()
+    })
 }
 
-fn read_groups(groups: &[u8], params_json: &str) -> PyResult<(Groups, ScorerParams)> {
-    let (groups, params) = (groups_of(groups)?, ldsm::Params::from_json(params_json)?);
-    let params = params.scorer_params(groups.has_dense_columns());
-    Ok((groups, params))
-}
-
-/// Mines negatives for the `pieces` of a group. Returns None if it has no rows.
+/// Mines negatives for the `pieces` of a group, which are empty for places without rows. Returns all
+/// its rows, and the gains of rows with each of all settings.
 #[pyfunction]
-pub(super) fn ldsm_mine<'py>(
-    py: Python<'py>,
-    params_json: &str,
+pub(super) fn ldsm_mine(
+    py: Python<'_>,
     groups: &[u8],
     group: usize,
-    pieces: Vec<Option<PyBackedBytes>>,
-) -> PyResult<Mined<Bound<'py, PyBytes>>> {
-    let (groups, params) = read_groups(groups, params_json)?;
-    let pieces: Vec<PyBackedBytes> = pieces.into_iter().flatten().collect();
-    if pieces.is_empty() {
-        return Ok(None);
-    }
-    let (piece, gains) = watched(py, None, |control| {
-        let pieces = pieces.iter().map(|piece| restored(PIECE, piece));
-        let (piece, gains) = groups.mine(group, pieces, params, control)?;
-        Ok((stored(PIECE, &piece)?, gains))
-    })?;
-    Ok(Some((PyBytes::new(py, &piece), gains)))
+    pieces: Vec<PyBackedBytes>,
+) -> PyResult<(Vec<u8>, Vec<Vec<f64>>)> {
+    let groups = groups_of(groups)?;
+    watched(py, None, |control| {
+        let filled = pieces.iter().filter(|piece| !piece.is_empty());
+        let pieces = filled.map(|piece| restored(piece));
+        let (piece, gains) = groups.mine(group, pieces, control)?;
+        Ok((stored(&piece)?, gains))
+    })
 }
 
 /// Returns the power of inverse document frequencies and the cost that suit all groups best.
 #[pyfunction]
-pub(super) fn ldsm_choose(
-    params_json: &str,
-    groups: &[u8],
-    gains: Vec<Vec<Vec<f64>>>,
-) -> PyResult<Settings> {
-    let (groups, params) = read_groups(groups, params_json)?;
-    Ok(groups.choose(params, &gains)?)
+pub(super) fn ldsm_choose(groups: &[u8], gains: Vec<Vec<Vec<f64>>>) -> PyResult<Settings> {
+    Ok(groups_of(groups)?.choose(&gains)?)
 }
 
-/// Trains the scorers of a group after mining, and returns them as bytes.
+/// Trains the scorers of a group after mining.
 #[pyfunction]
-pub(super) fn ldsm_scorers<'py>(
-    py: Python<'py>,
-    params_json: &str,
+pub(super) fn ldsm_scorers(
+    py: Python<'_>,
     groups: &[u8],
     group: usize,
-    mined: Mined<PyBackedBytes>,
+    mined: (PyBackedBytes, Object<'_>),
     settings: Settings,
-) -> PyResult<Bound<'py, PyBytes>> {
-    let (groups, params) = read_groups(groups, params_json)?;
-    let trained = watched(py, None, |control| {
-        let piece = mined
-            .map(|(piece, _)| restored(PIECE, &piece))
-            .transpose()?;
-        stored(
-            SCORERS,
-            &groups.train(group, piece, params, settings, control)?,
-        )
-    })?;
-    Ok(PyBytes::new(py, &trained))
+) -> PyResult<Vec<u8>> {
+    let (groups, mined) = (groups_of(groups)?, mined.0);
+    watched(py, None, |control| {
+        stored(&groups.train(group, restored(&mined)?, settings, control)?)
+    })
 }
 
 /// Rows that are prepared for training LdSM.
@@ -169,16 +123,15 @@ pub(super) struct LdsmTraining(TrainingSet);
 #[pymethods]
 impl LdsmTraining {
     #[new]
-    #[pyo3(signature = (params_json, n_classes, X, y, sample_weight=None))]
     fn new(
         params_json: &str,
         n_classes: usize,
         X: &Object<'_>,
         y: &Object<'_>,
-        sample_weight: Option<WeightsArg<'_>>,
+        sample_weight: WeightsArg<'_>,
     ) -> PyResult<Self> {
         let params = ldsm::Params::from_json(params_json)?;
-        let examples = BatchArg::take(X, y, sample_weight)?;
+        let examples = BatchArg::take(X, y, Some(sample_weight))?;
         let batch = examples.batch(n_classes, false)?;
         let read = watched(X.py(), None, |control| {
             TrainingSet::read(&params, &batch, None, 1, control)
@@ -187,7 +140,6 @@ impl LdsmTraining {
     }
 
     /// Trains the trees of these numbers and returns a model that has only these.
-    #[pyo3(signature = (numbers, n_threads=1))]
     fn trees(&self, py: Python<'_>, numbers: Vec<usize>, n_threads: usize) -> PyResult<Classifier> {
         let trees = watched(py, None, |control| {
             Ldsm::with_trees(&self.0, &numbers, n_threads, control)
@@ -195,72 +147,59 @@ impl LdsmTraining {
         Ok(Classifier::from_model(Arc::new(trees)))
     }
 
-    /// Trains the scorers on these rows and returns the model of all trees, in their order.
-    #[pyo3(signature = (trees, n_threads=1))]
+    /// Returns the model of all trees, in their order, with the scorers of all `parts`: the groups,
+    /// their scorers and the settings of these. Without, it trains scorers on these rows.
+    #[pyo3(signature = (trees, n_threads, parts=None))]
     fn model(
         &self,
         py: Python<'_>,
         trees: Vec<Py<Classifier>>,
         n_threads: usize,
+        parts: Option<(PyBackedBytes, Vec<PyBackedBytes>, Settings)>,
     ) -> PyResult<Classifier> {
+        let read = |(groups, parts, settings): (PyBackedBytes, Vec<PyBackedBytes>, Settings)| {
+            let parts = parts.iter().map(|part| restored(part));
+            Ok((groups_of(&groups)?, parts.collect::<Result<_>>()?, settings))
+        };
         let model = with_trees(py, &trees, |trees, control| {
-            trees.complete(&self.0, n_threads, control)
+            trees.complete(&self.0, parts.map(read).transpose()?, n_threads, control)
         })?;
         Ok(Classifier::from_model(Arc::new(model)))
     }
 
     /// Returns facts about groups of labels as bytes: the group of each label, the number of groups,
     /// the number of rows with each label, and of all rows and their mean weight.
-    fn groups<'py>(
+    fn groups(
         &self,
-        py: Python<'py>,
-        groups: PyReadonlyArray1<'py, u32>,
+        groups: Vec<u32>,
         n_groups: usize,
-        counts: PyReadonlyArray1<'py, u32>,
+        counts: Vec<u32>,
         n_rows: usize,
         mean_weight: f64,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        let facts = self.0.with_columns(GroupFacts {
-            groups: groups.as_slice()?.to_vec(),
+    ) -> PyResult<Vec<u8>> {
+        let facts = self.0.complete(GroupFacts {
+            groups,
             n_groups,
-            counts: counts.as_slice()?.to_vec(),
+            counts,
             n_rows,
             mean_weight,
             ..GroupFacts::default()
         });
-        Ok(PyBytes::new(py, &stored(GROUPS, &facts)?))
+        Ok(stored(&facts)?)
     }
 
     /// Returns the rows of each group of labels.
-    fn divide<'py>(
-        &self,
-        py: Python<'py>,
-        trees: Vec<Py<Classifier>>,
-        groups: &[u8],
-    ) -> PyResult<Pieces<'py>> {
-        let groups = groups_of(groups)?;
-        let pieces = with_trees(py, &trees, |trees, control| {
-            stored_pieces(trees.divide_sample(&self.0, &groups, control)?)
-        })?;
-        Ok(to_python(py, pieces))
-    }
-
-    /// Returns the model of all trees with the scorers of all groups.
-    fn join(
+    fn divide(
         &self,
         py: Python<'_>,
         trees: Vec<Py<Classifier>>,
         groups: &[u8],
-        scorers: Vec<PyBackedBytes>,
-        settings: Settings,
-    ) -> PyResult<Classifier> {
-        let groups = groups_of(groups)?;
-        let model = with_trees(py, &trees, |trees, control| {
-            let parts = scorers.iter().map(|part| restored(SCORERS, part));
-            let parts = parts.collect::<Result<Vec<GroupScorers>>>()?;
-            trees.with_groups(&self.0, &groups, &parts, settings, control)
-        })?;
-        Ok(Classifier::from_model(Arc::new(model)))
+    ) -> PyResult<Vec<Vec<u8>>> {
+        with_trees(py, &trees, |trees, control| {
+            let groups = groups_of(groups)?;
+            let pieces = trees.divide(&self.0.examples, None, &groups, control)?;
+            pieces.iter().map(stored).collect()
+        })
     }
 
     #[staticmethod]

@@ -26,7 +26,8 @@ use crate::threads::{map_with_worker, with_threads, Pool};
 pub struct TrainingSet {
     pub(super) params: Params,
     pub(super) preparation: Preparation,
-    pub(super) examples: Examples,
+    /// The prepared examples.
+    pub examples: Examples,
 }
 
 const KIND: &str = "ldsm_training";
@@ -63,12 +64,14 @@ impl TrainingSet {
         })
     }
 
-    /// Completes `facts` by the columns of these rows.
-    pub fn with_columns(&self, facts: GroupFacts) -> GroupFacts {
+    /// Completes `facts` by the columns of these rows and the parameters of scorers.
+    pub fn complete(&self, facts: GroupFacts) -> GroupFacts {
+        let dense = DenseColumns::find(&self.examples);
         GroupFacts {
             n_sampled: self.examples.len(),
             column_counts: self.examples.column_counts(),
-            dense: DenseColumns::find(&self.examples).columns().to_vec(),
+            params: self.params.scorer_params(!dense.is_empty()),
+            dense: dense.columns().to_vec(),
             ..facts
         }
     }
@@ -172,7 +175,7 @@ impl TrainingSet {
         let preparation = Preparation::take(&mut bundle.unnest("preparation")?)?;
         let mut examples = Examples::default();
         Nest::fill(&mut examples, "examples", &mut bundle)?;
-        let fits = examples.width == preparation.width();
+        let fits = examples.len() > 0 && examples.width == preparation.width();
         bundle.require(fits, "the examples have other columns than the preparation")?;
         let params: Params = bundle.take_meta("params")?;
         Ok(Self {

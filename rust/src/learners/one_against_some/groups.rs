@@ -5,6 +5,9 @@
 //! negatives come from the groups that it visits anyway and from a few that are drawn: each label meets
 //! as many of them as if they were drawn from all labels. Negatives are mined within a group.
 
+use std::array::from_fn;
+use std::ops::Range;
+
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -14,13 +17,12 @@ use super::fit::FitSample;
 use super::negatives::{Candidates, Negatives};
 use super::pieces::{are_below, GroupScorers, Piece};
 use super::rank::OneAgainstSome;
-use super::rows::DistinctRows;
 use super::svm::Scorer;
 use super::train::{positive_weights, HeldOut, ScorerParams, Trainer};
 use super::weights::LabelWeights;
 use crate::control::Control;
 use crate::data::{Examples, Ragged};
-use crate::error::{Error, Result};
+use crate::error::{require, Result};
 use crate::learners::mix;
 use crate::persist;
 
@@ -42,6 +44,7 @@ pub struct GroupFacts {
     pub column_counts: Vec<u32>,
     /// The columns that most rows fill, increasing.
     pub dense: Vec<u32>,
+    pub params: ScorerParams,
 }
 
 persist!(GroupFacts {
@@ -53,24 +56,22 @@ persist!(GroupFacts {
     Meta n_sampled;
     Columns column_counts;
     Columns dense;
+    Meta params;
 } check is_sound);
 
 impl GroupFacts {
     /// Returns an error if facts do not match.
     fn is_sound(&self) -> Result<()> {
+        let mut groups = self.groups.iter();
         let is_sound = self.groups.len() == self.counts.len()
             && self.n_groups <= self.groups.len()
-            && self
-                .groups
-                .iter()
-                .all(|&group| (group as usize) < self.n_groups)
+            && groups.all(|&group| (group as usize) < self.n_groups)
             && self.counts.iter().any(|&n| n > 0)
             && self.mean_weight > 0.0
+            && self.params.cost.is_none_or(|cost| cost > 0.0)
             && !self.column_counts.is_empty()
-            && are_below(self.column_counts.len() - 1, &self.dense);
-        is_sound
-            .then_some(())
-            .ok_or_else(|| Error::data("labels, groups and counts do not match"))
+            && are_below(self.column_counts.len() - 1, self.dense.iter().copied());
+        require(is_sound, "labels, groups and counts do not match")
     }
 }
 
@@ -88,8 +89,8 @@ pub struct Groups {
 }
 
 impl Groups {
-    pub fn new(facts: GroupFacts) -> Result<Self> {
-        facts.is_sound()?;
+    /// Completes facts that were restored.
+    pub fn new(facts: GroupFacts) -> Self {
         let mut all = Ragged::default();
         all.push(0..facts.groups.len() as u32);
         let place = |_, &label: &u32| (facts.groups[label as usize], label);
@@ -105,17 +106,13 @@ impl Groups {
             end += u64::from(facts.counts[label as usize]);
             end
         };
-        Ok(Self {
+        Self {
             ends: labels.entries().iter().map(add).collect(),
             places,
             labels,
             dense_columns: DenseColumns::new(&facts.dense, facts.column_counts.len() - 1),
             facts,
-        })
-    }
-
-    pub fn has_dense_columns(&self) -> bool {
-        !self.dense_columns.is_empty()
+        }
     }
 
     fn width(&self) -> usize {
@@ -124,28 +121,24 @@ impl Groups {
 
     /// Returns the settings to choose from, as for a training on the sample: with fewer rows of the
     /// fit, more labels are compared on.
-    fn choice(&self, cost: Option<f64>) -> Choice {
+    fn choice(&self) -> Choice {
         let n_values = (self.facts.column_counts.iter()).map(|&n| n as usize).sum();
-        let (rows, columns) = (
-            (self.facts.n_sampled, n_values),
-            (self.dense_columns.len(), self.width()),
-        );
-        Choice::new(cost, self.places.len(), rows, columns)
+        let columns = (self.dense_columns.len(), self.width());
+        let rows = (self.facts.n_sampled, n_values);
+        Choice::new(self.facts.params.cost, self.places.len(), rows, columns)
     }
 
     /// Returns the settings that suit most, by the gains of rows in each group with each of all
-    /// settings; no gains of groups without rows.
-    pub fn choose(&self, params: ScorerParams, gains: &[Vec<Vec<f64>>]) -> Result<Settings> {
-        let choice = self.choice(params.cost);
+    /// settings.
+    pub fn choose(&self, gains: &[Vec<Vec<f64>>]) -> Result<Settings> {
+        let choice = self.choice();
         let all = choice.all();
-        let mut found = gains.iter().filter(|gains| !gains.is_empty());
-        if !found.all(|gains| gains.len() == all.len()) {
-            return Err(Error::data("gains and settings do not match"));
-        }
+        let are_complete = gains.iter().all(|gains| gains.len() == all.len());
+        require(are_complete, "gains and settings do not match")?;
         choice.best(|settings| {
             let at = all.iter().position(|&each| each == settings);
-            let of_group = |gains: &Vec<Vec<f64>>| at.and_then(|at| gains.get(at)).cloned();
-            Ok(gains.iter().filter_map(of_group).flatten().collect())
+            let found = gains.iter().filter_map(|gains| gains.get(at?));
+            Ok(found.flatten().copied().collect())
         })
     }
 
@@ -154,51 +147,47 @@ impl Groups {
         (examples.width, examples.n_labels) == (self.width(), self.places.len())
     }
 
-    /// Returns the place of a label of all, or of a group, drawn by its frequency.
-    fn draw(&self, group: Option<u32>, random: &mut Pcg64Mcg) -> (u32, u32) {
-        let range = group.map_or(0..self.ends.len(), |group| {
-            self.labels.range(group as usize)
-        });
+    /// Returns the place of a label that is drawn by its frequency from a range of `labels`.
+    fn draw(&self, range: Range<usize>, random: &mut Pcg64Mcg) -> (u32, u32) {
         let before = |place: usize| place.checked_sub(1).map_or(0, |last| self.ends[last]);
         let drawn = random.random_range(before(range.start)..before(range.end));
         let label = self.labels.entries()[self.ends.partition_point(|&end| end <= drawn)];
         self.places[label as usize]
     }
 
-    /// Returns the pieces of all groups, from `examples` that fit, with these candidates.
+    /// Returns the pieces of all groups, from `examples` that fit, with these candidates. Each place
+    /// has another seed for random negatives.
     pub fn divide(
         &self,
         examples: &Examples,
         fit_sample: FitSample,
         candidates: &Candidates,
-        params: &ScorerParams,
+        seed: u64,
     ) -> Vec<Piece> {
         let piece = |n_labels| Piece::new(self.width(), n_labels);
         let mut pieces: Vec<Piece> = self.labels.lengths().map(piece).collect();
         let place = |&label: &u32| self.places[label as usize];
         let rows = 0..examples.len() as u32;
         let (fit, others): (Vec<u32>, Vec<u32>) = rows.partition(|&row| fit_sample.contains(row));
-        let (mut found, mut is_visited) = (Vec::new(), vec![false; pieces.len()]);
+        let mut found = Vec::new();
         for (i, &row) in fit.iter().chain(&others).enumerate() {
             let own = examples.labels(row).iter().map(place);
             let hard = candidates.hard.get(row as usize).iter().map(place);
             found.clear();
             found.extend(own.map(|place| (place, false)));
             found.extend(hard.map(|place| (place, true)));
-            is_visited.fill(false);
-            (found.iter()).for_each(|&((group, _), _)| is_visited[group as usize] = true);
-            self.draw_negatives(row, &is_visited, params, &mut found);
+            self.draw_negatives(mix(seed ^ !u64::from(row)), &mut found);
             // A row's own label comes before the same label as a negative.
             found.sort_unstable();
             found.dedup_by_key(|&mut (place, _)| place);
             for entries in found.chunk_by(|a, b| a.0 .0 == b.0 .0) {
                 let group = entries[0].0 .0;
                 let piece = &mut pieces[group as usize];
-                let labels = |is_wanted: bool| {
-                    let wanted = entries.iter().filter(move |entry| entry.1 == is_wanted);
-                    wanted.map(|&((_, number), _)| number)
+                let labels = |is_wanted: bool| -> Vec<u32> {
+                    let wanted = entries.iter().filter(|entry| entry.1 == is_wanted);
+                    wanted.map(|&((_, number), _)| number).collect()
                 };
-                piece.push(examples, row, labels(false), labels(true));
+                piece.push(examples, row, &labels(false), &labels(true));
                 if i < fit.len() {
                     let scored = candidates.scored.get(i).iter();
                     let placed = scored.map(|(label, score)| (place(label), *score));
@@ -211,24 +200,20 @@ impl Groups {
         pieces
     }
 
-    /// Adds the random negatives of a row.
-    fn draw_negatives(
-        &self,
-        row: u32,
-        is_visited: &[bool],
-        params: &ScorerParams,
-        found: &mut Vec<Entry>,
-    ) {
-        let mut random = Pcg64Mcg::seed_from_u64(mix(params.seed ^ !u64::from(row)));
-        let drawn: [u32; N_DRAWN] = std::array::from_fn(|_| self.draw(None, &mut random).0);
-        for i in 0..params.n_negatives {
-            let place = self.draw(None, &mut random);
-            if is_visited[place.0 as usize] {
+    /// Adds the random negatives of a row to the places of labels, marked as negatives.
+    fn draw_negatives(&self, seed: u64, found: &mut Vec<((u32, u32), bool)>) {
+        let visited: Vec<u32> = found.iter().map(|&((group, _), _)| group).collect();
+        let (all, mut random) = (0..self.ends.len(), Pcg64Mcg::seed_from_u64(seed));
+        let drawn: [u32; N_DRAWN] = from_fn(|_| self.draw(all.clone(), &mut random).0);
+        for i in 0..self.facts.params.n_negatives {
+            let place = self.draw(all.clone(), &mut random);
+            if visited.contains(&place.0) {
                 found.push((place, true));
             }
             let other = drawn[i % N_DRAWN];
-            if !is_visited[other as usize] {
-                found.push((self.draw(Some(other), &mut random), true));
+            if !visited.contains(&other) {
+                let of_group = self.labels.range(other as usize);
+                found.push((self.draw(of_group, &mut random), true));
             }
         }
     }
@@ -237,40 +222,23 @@ impl Groups {
         &'a self,
         group: usize,
         piece: &'a Piece,
-        params: ScorerParams,
         control: &'a Control,
     ) -> Result<Trainer<'a>> {
-        let (examples, fit_sample) = (&piece.examples, FitSample::first(piece.fit.len()));
-        let by_label =
-            |lists: &Ragged<u32>| lists.regroup(examples.n_labels, |row, &label| (label, row));
-        let counts = self.facts.counts.iter().map(|&n| n as usize);
-        let weights = positive_weights(counts, self.facts.n_rows, params.tail_weight)?;
+        let (examples, facts) = (&piece.examples, &self.facts);
+        let counts = facts.counts.iter().map(|&n| n as usize);
+        let weights = positive_weights(counts, facts.n_rows, facts.params.tail_weight)?;
         let labels = self.labels.get(group).iter();
-        let mut negatives = Negatives::default();
-        for round in 0..piece.negatives.len() / examples.len().max(1) {
-            let mut lists = Ragged::default();
-            for row in 0..examples.len() {
-                let list = piece.negatives.get(round * examples.len() + row);
-                lists.push(list.iter().copied());
-            }
-            negatives.push(lists, examples.n_labels);
-        }
+        let fit_sample = FitSample::first(piece.fit.len());
+        let (params, dense_columns) = (facts.params, &self.dense_columns);
         Ok(Trainer {
-            params,
-            choice: self.choice(params.cost),
-            examples,
-            column_counts: Some((&self.facts.column_counts, self.facts.n_sampled)),
-            positives: by_label(&examples.labels),
+            choice: self.choice(),
+            column_counts: Some((&facts.column_counts, facts.n_sampled)),
             positive_weights: labels.map(|&label| weights[label as usize]).collect(),
-            has_one_label: self.ends.last() == Some(&(self.facts.n_rows as u64)),
-            fit_sample,
-            distinct: DistinctRows::new(examples, |row| fit_sample.contains(row)),
-            dense_columns: &self.dense_columns,
+            has_one_label: self.ends.last() == Some(&(facts.n_rows as u64)),
             scored: piece.scored.clone(),
-            negatives,
+            negatives: Negatives::from_lists(&piece.negatives, examples.len(), examples.n_labels),
             duals: piece.duals.clone(),
-            is_parallel: false,
-            control,
+            ..Trainer::new(params, examples, dense_columns, fit_sample, control)
         })
     }
 
@@ -280,18 +248,14 @@ impl Groups {
         &self,
         group: usize,
         pieces: impl Iterator<Item = Result<Piece>>,
-        params: ScorerParams,
         control: &Control,
     ) -> Result<(Piece, Vec<Vec<f64>>)> {
         let mut piece = self.joined(group, pieces)?;
-        let mut trainer = self.trainer(group, &piece, params, control)?;
+        let mut trainer = self.trainer(group, &piece, control)?;
         trainer.mine_all()?;
         let settings = trainer.choice.all().into_iter();
         let gains = settings.map(trainer.gains()).collect::<Result<_>>()?;
-        let Trainer {
-            negatives, duals, ..
-        } = trainer;
-        (piece.negatives, piece.duals) = (negatives.into_lists(), duals);
+        (piece.negatives, piece.duals) = (trainer.negatives.into_lists(), trainer.duals);
         Ok((piece, gains))
     }
 
@@ -299,29 +263,21 @@ impl Groups {
     pub fn train(
         &self,
         group: usize,
-        mined: Option<Piece>,
-        params: ScorerParams,
+        mined: Piece,
         settings: Settings,
         control: &Control,
     ) -> Result<GroupScorers> {
-        let piece = self.joined(group, mined.into_iter().map(Ok))?;
-        let trainer = self.trainer(group, &piece, params, control)?;
-        let solved = trainer.solve_last(settings)?;
-        let numbered = |(scorer, held_out): (Option<Scorer>, HeldOut)| {
-            let rows = held_out.iter();
-            let numbers = rows.map(|&(row, margin)| (piece.fit[row as usize], margin));
-            (scorer.unwrap_or_else(Scorer::none), numbers.collect())
-        };
-        Ok(GroupScorers {
-            scorers: solved.into_iter().map(numbered).collect(),
-        })
+        let piece = self.joined(group, [Ok(mined)].into_iter())?;
+        let trainer = self.trainer(group, &piece, control)?;
+        let mut scorers = trainer.solve_last(settings)?;
+        let rows = scorers.iter_mut().flat_map(|(_, held_out)| held_out);
+        rows.for_each(|(row, _)| *row = piece.fit[*row as usize]);
+        Ok(GroupScorers { scorers })
     }
 
     /// Joins pieces of one group. Only the first may have rows of the fit.
     fn joined(&self, group: usize, pieces: impl Iterator<Item = Result<Piece>>) -> Result<Piece> {
-        if group >= self.labels.len() {
-            return Err(Error::data("there is no such group"));
-        }
+        require(group < self.labels.len(), "there is no such group")?;
         let mut all = Piece::new(self.width(), self.labels.get(group).len());
         for piece in pieces {
             let piece = piece?;
@@ -329,17 +285,15 @@ impl Groups {
             let is_first = all.examples.len() == 0;
             let is_mined = |piece: &Piece| piece.negatives.len() != piece.examples.len();
             let may_follow = piece.fit.is_empty() && !is_mined(&piece) && !is_mined(&all);
-            if sizes(&piece) != sizes(&all) || !(is_first || may_follow) {
-                return Err(Error::data("the pieces of a group do not match"));
-            }
+            let fits = sizes(&piece) == sizes(&all) && (is_first || may_follow);
+            require(fits, "the pieces of a group do not match")?;
             if is_first {
                 all = piece;
                 continue;
             }
             for row in 0..piece.examples.len() as u32 {
                 let (labels, negatives) = (piece.examples.labels(row), &piece.negatives);
-                let negatives = negatives.get(row as usize).iter().copied();
-                all.push(&piece.examples, row, labels.iter().copied(), negatives);
+                all.push(&piece.examples, row, labels, negatives.get(row as usize));
             }
         }
         Ok(all)
@@ -355,31 +309,23 @@ impl Groups {
         (power, cost): Settings,
     ) -> Result<OneAgainstSome> {
         let sizes = parts.iter().map(|part| part.scorers.len());
-        if !sizes.eq(self.labels.lengths()) {
-            return Err(Error::data("the scorers of a group are missing"));
-        }
-        let place = |&(group, number): &(u32, u32)| {
-            let (scorer, held_out) = &parts[group as usize].scorers[number as usize];
-            (scorer, &held_out[..])
-        };
-        let all: Vec<_> = self.places.iter().map(place).collect();
+        let are_complete = sizes.eq(self.labels.lengths());
+        require(are_complete, "the scorers of a group are missing")?;
+        let of = |&(group, number): &(u32, u32)| &parts[group as usize].scorers[number as usize];
+        let all: Vec<_> = self.places.iter().map(of).collect();
         let n_dense = self.dense_columns.len();
-        let is_sound = |(scorer, held_out): &(&Scorer, &[(u32, f32)])| {
-            let columns: Vec<u32> = scorer.weights.iter().map(|&(column, _)| column).collect();
-            are_below(self.width() - 1, &columns)
+        let is_sound = |(scorer, held_out): &&(Scorer, HeldOut)| {
+            let columns = scorer.weights.iter().map(|&(column, _)| column);
+            are_below(self.width() - 1, columns)
                 && (scorer.dense.len() >= n_dense || scorer.bias == f32::NEG_INFINITY)
                 && held_out.iter().all(|&(row, _)| (row as usize) < fit.len())
         };
-        if !self.fits(fit) || !all.iter().all(is_sound) {
-            return Err(Error::data("the scorers do not match the rows of the fit"));
-        }
-        let scorers = all.iter().map(|&(scorer, _)| Some(scorer.clone()));
+        let is_sound = self.fits(fit) && all.iter().all(is_sound);
+        require(is_sound, "the scorers do not match the rows of the fit")?;
+        let scorers = all.iter().map(|(scorer, _)| Some(scorer.clone()));
         let weights = LabelWeights::new(scorers, &self.dense_columns, fit)?;
-        let held_out = all.iter().map(|&(_, held_out)| held_out);
+        let held_out = all.iter().map(|(_, held_out)| &held_out[..]);
         let rows = FitSample::first(fit.len()).read(&weights, fit, scored, held_out);
         Ok(OneAgainstSome::fit(weights, &rows, power, cost))
     }
 }
-
-/// The place of a label, and whether a row is a negative of it.
-type Entry = ((u32, u32), bool);

@@ -114,10 +114,26 @@ impl Negatives {
     /// Returns the labels of all rows in the first round, then in the second, and so on.
     pub fn into_lists(self) -> Ragged<u32> {
         let mut all = Ragged::default();
-        for labels in &self.labels {
-            (0..labels.len()).for_each(|row| all.push(labels.get(row).iter().copied()));
-        }
+        let lists = self.labels.iter().flat_map(Ragged::iter);
+        lists.for_each(|list| all.push(list.iter().copied()));
         all
+    }
+
+    /// Restores the negatives of `n_rows` rows from [`into_lists`](Self::into_lists).
+    pub fn from_lists(all: &Ragged<u32>, n_rows: usize, n_labels: usize) -> Self {
+        let mut negatives = Self::default();
+        for first in (0..all.len()).step_by(n_rows.max(1)) {
+            let mut lists = Ragged::default();
+            let round = all.iter().skip(first).take(n_rows);
+            round.for_each(|list| lists.push(list.iter().copied()));
+            negatives.push(lists, n_labels);
+        }
+        negatives
+    }
+
+    /// Returns the labels of a row in the first round.
+    pub fn first(&self, row: usize) -> &[u32] {
+        self.labels[0].get(row)
     }
 
     /// Returns whether a row is a negative example of a label.

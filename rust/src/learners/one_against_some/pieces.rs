@@ -3,13 +3,13 @@
 use super::svm::Scorer;
 use super::train::HeldOut;
 use crate::data::{Examples, Ragged};
-use crate::error::{Error, Result};
+use crate::error::{require, Result};
 use crate::file::is_score;
 use crate::{persist, record};
 
 /// Returns whether numbers increase and are below `end`.
-pub fn are_below(end: usize, numbers: &[u32]) -> bool {
-    let is_below = numbers.last().is_none_or(|&last| (last as usize) < end);
+pub fn are_below(end: usize, numbers: impl Iterator<Item = u32> + Clone) -> bool {
+    let is_below = numbers.clone().all(|number| (number as usize) < end);
     is_below && numbers.is_sorted_by(|a, b| a < b)
 }
 
@@ -42,36 +42,23 @@ impl Piece {
         piece
     }
 
-    pub fn push(
-        &mut self,
-        from: &Examples,
-        row: u32,
-        labels: impl Iterator<Item = u32>,
-        negatives: impl Iterator<Item = u32>,
-    ) {
-        self.examples.push(from, row, labels);
-        self.negatives.push(negatives);
+    pub fn push(&mut self, from: &Examples, row: u32, labels: &[u32], negatives: &[u32]) {
+        self.examples.push(from, row, labels.iter().copied());
+        self.negatives.push(negatives.iter().copied());
     }
 
     /// Returns an error if restored parts do not match.
     fn is_sound(&self) -> Result<()> {
         let (n_rows, n_labels) = (self.examples.len(), self.examples.n_labels);
-        let are_labels = |labels: &[u32]| are_below(n_labels, labels);
-        let are_scored = |i| {
-            let labels: Vec<u32> = (self.scored.get(i).iter())
-                .map(|&(label, _)| label)
-                .collect();
-            are_labels(&labels)
-        };
+        let increase = |list: &[u32]| are_below(n_labels, list.iter().copied());
+        let are_scored = |list: &[(u32, f32)]| are_below(n_labels, list.iter().map(|each| each.0));
         let is_sound = self.negatives.len().is_multiple_of(n_rows)
-            && (0..self.negatives.len()).all(|list| are_labels(self.negatives.get(list)))
+            && self.negatives.iter().all(increase)
+            && self.examples.labels.iter().all(increase)
             && self.fit.len() <= n_rows
             && self.scored.len() == self.fit.len()
-            && (0..self.fit.len()).all(are_scored)
-            && (0..n_rows as u32).all(|row| are_labels(self.examples.labels(row)));
-        is_sound
-            .then_some(())
-            .ok_or_else(|| Error::data("rows and negatives of a group do not match"))
+            && self.scored.iter().all(are_scored);
+        require(is_sound, "rows and negatives of a group do not match")
     }
 }
 

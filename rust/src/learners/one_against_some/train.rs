@@ -5,6 +5,8 @@
 //!   frequencies and cost -> solve with the best -> join, calibration
 //! ```
 
+use serde::{Deserialize, Serialize};
+
 use super::choose::{is_sampled, Choice, Settings, COST};
 use super::dense::{DenseColumns, BLOCK};
 use super::fit::{best_gains, FitRow, FitSample};
@@ -49,7 +51,7 @@ const PROPENSITY_A: f64 = 0.55;
 const PROPENSITY_B: f64 = 1.5;
 
 /// Parameters of the scorers' training.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub struct ScorerParams {
     /// Largest number of negatives of a row, of each kind and round.
     pub n_negatives: usize,
@@ -110,38 +112,14 @@ pub fn train(
     is_parallel: bool,
     control: &Control,
 ) -> Result<OneAgainstSome> {
-    let ScorerParams {
-        n_negatives, seed, ..
-    } = params;
-    let labels = &examples.labels;
-    let positives = labels.regroup(examples.n_labels, |row, &label| (label, row));
     let fit_sample = FitSample::new(examples.len());
-    let mut negatives = Negatives::default();
-    let first = first_negatives(examples, &candidates.hard, n_negatives, seed);
-    negatives.push(first, examples.n_labels);
-    let shape = (examples.len(), examples.rows.n_values());
-    let columns = (dense_columns.len(), examples.width);
-    let trainer = Trainer {
-        params,
-        choice: Choice::new(params.cost, examples.n_labels, shape, columns),
-        examples,
-        column_counts: None,
-        positive_weights: positive_weights(
-            positives.lengths(),
-            examples.len(),
-            params.tail_weight,
-        )?,
-        positives,
-        has_one_label: labels.lengths().all(|n| n == 1),
-        fit_sample,
-        distinct: DistinctRows::new(examples, |row| fit_sample.contains(row)),
-        dense_columns,
-        scored: candidates.scored,
-        negatives,
-        duals: Vec::new(),
-        is_parallel,
-        control,
-    };
+    let mut trainer = Trainer::new(params, examples, dense_columns, fit_sample, control);
+    let counts = trainer.positives.lengths();
+    trainer.positive_weights = positive_weights(counts, examples.len(), params.tail_weight)?;
+    let first = first_negatives(examples, &candidates.hard, params.n_negatives, params.seed);
+    trainer.negatives.push(first, examples.n_labels);
+    trainer.scored = candidates.scored;
+    trainer.is_parallel = is_parallel;
     trainer.train()
 }
 
@@ -172,6 +150,36 @@ pub(super) struct Trainer<'a> {
 }
 
 impl<'a> Trainer<'a> {
+    /// Prepares a training on all rows, which still needs negatives and weights of positives.
+    pub fn new(
+        params: ScorerParams,
+        examples: &'a Examples,
+        dense_columns: &'a DenseColumns,
+        fit_sample: FitSample,
+        control: &'a Control,
+    ) -> Self {
+        let shape = (examples.len(), examples.rows.n_values());
+        let columns = (dense_columns.len(), examples.width);
+        let by_label = |row, &label: &u32| (label, row);
+        Self {
+            params,
+            choice: Choice::new(params.cost, examples.n_labels, shape, columns),
+            examples,
+            column_counts: None,
+            positives: examples.labels.regroup(examples.n_labels, by_label),
+            positive_weights: Vec::new(),
+            has_one_label: examples.labels.lengths().all(|n| n == 1),
+            fit_sample,
+            distinct: DistinctRows::new(examples, |row| fit_sample.contains(row)),
+            dense_columns,
+            scored: Ragged::default(),
+            negatives: Negatives::default(),
+            duals: Vec::new(),
+            is_parallel: false,
+            control,
+        }
+    }
+
     fn train(mut self) -> Result<OneAgainstSome> {
         self.mine_all()?;
         let (power, cost) = self.choice.best(self.gains())?;
@@ -195,6 +203,12 @@ impl<'a> Trainer<'a> {
             stage: Stage::Mining,
         };
         let rows = self.rows(round.power);
+        // The first negatives are of two kinds. A part of the labels gets its share of the mined ones.
+        let n_mined = |row| match self.column_counts {
+            Some(_) => self.negatives.first(row).len().div_ceil(2),
+            None => self.params.n_negatives,
+        };
+        let n_mined: Vec<usize> = (0..self.examples.len()).map(n_mined).collect();
         for _ in 0..N_MINING {
             let mut solved = self.solve(&rows, round)?;
             let duals = |solution: &mut Option<Solution>| {
@@ -214,19 +228,20 @@ impl<'a> Trainer<'a> {
                 self.negatives.retain(&active, self.examples.len());
             }
             drop(solved);
-            self.mine(&weights)?;
+            self.mine(&weights, &n_mined)?;
         }
         Ok(())
     }
 
     /// Returns the scorers with this power and cost, and by label the rows of the fit and their
     /// margins by a scorer trained without them.
-    pub fn solve_last(&self, (power, cost): Settings) -> Result<Vec<(Option<Scorer>, HeldOut)>> {
+    pub fn solve_last(&self, (power, cost): Settings) -> Result<Vec<(Scorer, HeldOut)>> {
         let (rows, stage) = (self.rows(power), Stage::Last);
         let solved = self.solve(&rows, Round { power, cost, stage })?;
         let last = |solution: Option<Solution>| {
             let scorer = unscaled(&rows, solution.as_ref());
-            (scorer, solution.unwrap_or_default().held_out)
+            let held_out = solution.unwrap_or_default().held_out;
+            (scorer.unwrap_or_else(Scorer::none), held_out)
         };
         Ok(solved.into_iter().map(last).collect())
     }
@@ -338,8 +353,8 @@ impl<'a> Trainer<'a> {
         solution
     }
 
-    /// Adds the labels of large margins that rows do not have to the negatives.
-    fn mine(&mut self, weights: &LabelWeights) -> Result<()> {
+    /// Adds up to so many labels of large margins that each row does not have to the negatives.
+    fn mine(&mut self, weights: &LabelWeights, n_mined: &[usize]) -> Result<()> {
         let n_rows = self.examples.len();
         let mine_block = |margins: &mut RowMargins, block: usize| {
             self.control.check()?;
@@ -348,13 +363,8 @@ impl<'a> Trainer<'a> {
             margins.read_block(weights, rows.clone().map(|row| self.examples.row(row)));
             let mine_row = |row| {
                 let is_known = |label| self.negatives.contains(row, label);
-                margins.mine(
-                    weights,
-                    self.examples,
-                    row,
-                    self.params.n_negatives,
-                    is_known,
-                )
+                let n = n_mined[row as usize];
+                margins.mine(weights, self.examples, row, n, is_known)
             };
             Ok(rows.map(mine_row).collect::<Vec<_>>())
         };

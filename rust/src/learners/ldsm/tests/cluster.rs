@@ -3,7 +3,7 @@
 use super::super::TrainingSet;
 use super::*;
 use crate::error::Result;
-use crate::file::Bundle;
+use crate::file::{Bundle, Persist};
 use crate::learners::one_against_some::{GroupFacts, GroupScorers, Groups, Piece};
 
 /// Joins trees of these `numbers` that are grown one by one.
@@ -16,7 +16,7 @@ fn joined(data: &Data, params: &Params, numbers: &[usize]) -> Result<Ldsm> {
         let bytes = Ldsm::with_trees(&training, &[number], 1, &control)?.to_bytes()?;
         Ldsm::from_bytes(&bytes)
     });
-    Ldsm::of_trees(trees)?.complete(&training, 2, &control)
+    Ldsm::of_trees(trees)?.complete(&training, None, 2, &control)
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn scorers_of_groups_are_joined() {
         counts[label as usize] += 1;
     }
     for n_groups in [1, 3] {
-        let facts = training.with_columns(GroupFacts {
+        let facts = training.complete(GroupFacts {
             groups: (0..N_CLASSES as u32)
                 .map(|label| label % n_groups)
                 .collect(),
@@ -79,25 +79,39 @@ fn scorers_of_groups_are_joined() {
             mean_weight: 1.0,
             ..GroupFacts::default()
         });
-        let groups = Groups::new(facts).unwrap();
-        let scorer_params = params.scorer_params(false);
-        let pieces = trees.divide_sample(&training, &groups, &control).unwrap();
+        let read = || {
+            let mut bundle = Bundle::new("facts");
+            facts.put(&mut bundle);
+            let mut again = GroupFacts::default();
+            again.fill(&mut bundle).unwrap();
+            Groups::new(again)
+        };
+        let groups = read();
+        let pieces = trees.divide(examples, None, &groups, &control).unwrap();
         assert_eq!(pieces.len(), n_groups as usize);
         let mine = |(group, piece)| {
             let pieces = std::iter::once(Ok(piece));
-            groups.mine(group, pieces, scorer_params, &control).unwrap()
+            groups.mine(group, pieces, &control).unwrap()
         };
         let (mined, gains): (Vec<Piece>, Vec<_>) = pieces.into_iter().enumerate().map(mine).unzip();
-        let settings = groups.choose(scorer_params, &gains).unwrap();
+        let settings = groups.choose(&gains).unwrap();
         assert_eq!(settings.1, params.cost.unwrap());
         let train = |(group, mined)| {
-            let trained = groups.train(group, Some(mined), scorer_params, settings, &control);
+            let trained = groups.train(group, mined, settings, &control);
             trained.unwrap()
         };
         let parts: Vec<GroupScorers> = mined.into_iter().enumerate().map(train).collect();
         let join = |parts: &[GroupScorers]| {
+            // Scorers travel as bytes.
+            let copied = |part| {
+                let mut bundle = Bundle::new("scorers");
+                Persist::put(part, &mut bundle);
+                let mut again = GroupScorers::default();
+                again.fill(&mut bundle).map(|()| again)
+            };
+            let parts = parts.iter().map(copied).collect::<Result<Vec<_>>>()?;
             let trees = trees.clone();
-            trees.with_groups(&training, &groups, parts, settings, &control)
+            trees.complete(&training, Some((read(), parts, settings)), 1, &control)
         };
         let model = join(&parts).unwrap();
         let biases = &model.scorers.as_ref().unwrap().weights.biases;

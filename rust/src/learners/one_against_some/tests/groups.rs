@@ -34,8 +34,9 @@ fn divided() -> (Examples, Groups, Vec<Piece>) {
         n_sampled: examples.len(),
         column_counts: examples.column_counts(),
         dense: vec![],
+        params: PARAMS,
     };
-    let groups = Groups::new(sent(&facts).unwrap()).unwrap();
+    let groups = Groups::new(sent(&facts).unwrap());
     let fit_sample = FitSample::new(examples.len());
     let mut candidates = Candidates::default();
     for row in 0..examples.len() as u32 {
@@ -46,7 +47,7 @@ fn divided() -> (Examples, Groups, Vec<Piece>) {
             candidates.scored.push([(0, 0.5), (4, 0.25)]);
         }
     }
-    let pieces = groups.divide(&examples, fit_sample, &candidates, &PARAMS);
+    let pieces = groups.divide(&examples, fit_sample, &candidates, 0);
     (examples, groups, pieces)
 }
 
@@ -90,9 +91,9 @@ fn each_row_reaches_the_groups_of_its_labels_and_negatives() {
 fn rows_after_mining_are_restored() {
     let (_, groups, pieces) = divided();
     for (group, piece) in pieces.into_iter().enumerate() {
-        let train = |mined| groups.train(group, Some(mined), PARAMS, (0.0, 1.0), &control());
+        let train = |mined| groups.train(group, mined, (0.0, 1.0), &control());
         let pieces = std::iter::once(Ok(piece));
-        let (mined, gains) = groups.mine(group, pieces, PARAMS, &control()).unwrap();
+        let (mined, gains) = groups.mine(group, pieces, &control()).unwrap();
         // One cost, and dense rows, leave nothing to choose.
         assert!(gains.len() < 3);
         assert_eq!(mined.negatives.len(), 3 * mined.examples.len());
@@ -133,9 +134,10 @@ fn damaged_pieces_are_refused() {
 
 #[test]
 fn damaged_facts_are_refused() {
-    let damages: [&dyn Fn(&mut GroupFacts); 6] = [
+    let damages: [&dyn Fn(&mut GroupFacts); 7] = [
         &|facts| facts.groups[0] = N_GROUPS,
         &|facts| facts.n_groups = usize::MAX,
+        &|facts| facts.params.cost = Some(0.0),
         &|facts| facts.counts.push(1),
         &|facts| facts.counts.fill(0),
         &|facts| facts.column_counts.clear(),
@@ -157,7 +159,7 @@ fn parts_of_other_trainings_are_refused() {
     let (examples, groups, _) = divided();
     let refused = |group, pieces: Vec<Piece>| {
         let pieces = pieces.into_iter().map(Ok);
-        let mined = groups.mine(group, pieces, PARAMS, &control());
+        let mined = groups.mine(group, pieces, &control());
         mined.unwrap_err().to_string()
     };
     let unlike = "the pieces of a group do not match";
@@ -171,7 +173,7 @@ fn parts_of_other_trainings_are_refused() {
     assert_eq!(refused(0, vec![many]), unlike);
     assert_eq!(refused(3, vec![piece(0)]), "there is no such group");
     let gains = vec![vec![vec![0.0]; 7]];
-    assert!(groups.choose(PARAMS, &gains).is_err());
+    assert!(groups.choose(&gains).is_err());
     // A column that is not there, columns that do not increase, and a row that is not one of the fit.
     let scorers = [
         Scorer {
