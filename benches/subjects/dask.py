@@ -1,164 +1,148 @@
-"""Training on a cluster on this machine: the time of a training, processor seconds and bytes of its
-steps in one process, and the errors of online learners that travel from partition to partition."""
+"""Training on a cluster on this machine: times and memory of workers, processor seconds and bytes
+of steps in one process, and the accuracy of learners by partitions."""
 
 import pickle
+import tempfile
 import time
 from collections import defaultdict
 
 import dask
 import numpy as np
-import xmtree
+import scipy.sparse as sp
 from harness import data
-from harness.case import Case
+from harness.case import ONLINE, Case, make
+from harness.measuring import resident
 from harness.pages import fill, markdown
 
-TITLE = "LdSM on a cluster of two processes, bytes that are sent, errors by partitions"
-#: Data sets of label sets for LdSM, the first for times, and of single labels for online learners.
-SETS, MORE_SETS, CLASSES = "onet-titles", ("makupalat", "wordnet-hypernyms"), "naics2017-index"
-LDSM = {"n_estimators": 10, "random_state": 0}
+TITLE = "Training on a cluster: times, memory, bytes that are sent, accuracy by partitions"
+LIMIT = 3 * 3600
+#: Data sets for times: rows of made ones, GiB of a worker (0: no limit), numbers of workers (0: no
+#: cluster).
+TIMES = {
+    "wordnet-hypernyms": (None, 0, (0, 1, 2)),
+    "scaling-50000": (200_000, 0, (0, 1, 2)),
+    data.AMAZON: (600_000, 3, (0, 1, 4)),
+}
+#: Data sets for the accuracy of single labels and of label sets, the last for steps, too.
+CLASSES, SETS = "naics2017-index", ("onet-titles", "makupalat", "wordnet-hypernyms")
 #: Numbers of partitions; None is one machine.
 PARTITIONS = (None, 8)
-ONLINE = {
-    "OAAClassifier": ("OAA", {}),
-    "LOMTreeClassifier": ("LOMTree", {}),
-    "LOMTreeClassifier, 10 trees": ("LOMTree", {"n_estimators": 10}),
-    "RecallTreeClassifier": ("RecallTree", {}),
-}
-#: Results that are not sent to other workers.
-NOT_SENT = ("model", "divide", "mine")
-#: Groups of labels of this data set in eight partitions.
-GROUPS = 8
+LDSM = {"estimator": "LdSM", "random_state": 0}
+LEARNERS = {name: ONLINE[name] for name in ("OAA", "LOMtree", "10 LOMtrees", "Recall Tree")}
+LEARNERS["LdSM"] = {"estimator": "LdSM"}
+#: Results of tasks that are sent to other workers, and all that take long.
+SENT = ("examples", "tree", "piece")
+STEPS = ("tree", "divide", "mine", "scorers", "join")
 WORKERS_HERE = {"here": {"nthreads": 1, "memory_limit": 0}}
-WORKERS = {0: "no cluster, 1 thread", 1: "one worker", 2: "two workers"}
 
 
 def cases(seeds=3):
-    for seed in range(seeds):
-        for n, name in WORKERS.items():
-            yield Case("dask", SETS, name, {"workers": n}, seed)
-    yield Case("dask", SETS, "steps")
-    for name in ONLINE:
-        for n in PARTITIONS:
-            for seed in range(seeds):
-                settings = {"learner": name, "n": n}
-                yield Case("dask", CLASSES, f"{name}, {n} partitions", settings, seed)
-    for name in (SETS, *MORE_SETS):
-        for n in PARTITIONS:
-            for seed in range(1 if name == MORE_SETS[-1] else seeds):
-                yield Case("dask", name, f"LdSM, {n} partitions", {"learner": "LdSM", "n": n}, seed)
+    for name, (rows, limit, numbers) in TIMES.items():
+        for n in numbers:
+            settings = {"n_workers": n, "limit": limit, "rows": rows}
+            for seed in range(1 if rows else seeds):
+                yield Case("dask", name, f"{n} workers", settings, seed)
+    yield Case("dask", SETS[-1], "steps")
+    for name in (CLASSES, *SETS):
+        for learner in LEARNERS:
+            for n in PARTITIONS if (name == CLASSES) != (learner == "LdSM") else ():
+                for seed in range(1 if name == SETS[-1] else seeds):
+                    settings = {"learner": learner, "n": n}
+                    yield Case("dask", name, f"{learner}, {n or 'no'} partitions", settings, seed)
 
 
 def measure(case):
-    task = data.load(case.task, case.rows)
-    if "workers" in case.settings:
-        return {"train_s": training(task, case.settings["workers"])}
+    task = data.load(case.task, case.rows or case.settings.get("rows"))
+    if "n_workers" in case.settings:
+        return training(task, **case.settings)
     if "learner" in case.settings:
         return accuracy(task, case.seed, **case.settings)
-    return {"rows": steps(task)}
+    recorder = trained(task, LDSM, task.X.shape[0] // 2)[1]
+    found = {f"processor: {name}": {"train_s": recorder.seconds[name]} for name in STEPS}
+    sent = {f"sent: {name}": {"bytes": recorder.bytes[name]} for name in SENT}
+    return {"rows": found | sent}
 
 
-class Immediate:
-    """Runs tasks immediately."""
+def parts(task):
+    """Return rows, labels and no weights of each partition."""
+    cuts = np.array_split(np.arange(task.X.shape[0]), PARTITIONS[1])
+    return [(task.X[cut], task.y[cut], None) for cut in cuts]
+
+
+class Recorder:
+    """Runs tasks immediately, and records seconds and bytes of each kind of task."""
+
+    def __init__(self):
+        self.seconds, self.bytes = defaultdict(float), defaultdict(float)
 
     def result(self, future):
         return future
 
     def submit(self, name, function, *arguments, **options):
-        return function(*arguments, **options)
-
-
-class Recorder(Immediate):
-    """Records seconds and bytes of each kind of task."""
-
-    def __init__(self):
-        self.seconds, self.bytes = defaultdict(float), defaultdict(float)
-
-    def submit(self, name, function, *arguments, **options):
         start = time.process_time()
         made = function(*arguments, **options)
         self.seconds[name] += time.process_time() - start
-        if name not in NOT_SENT:
-            self.bytes[name] += len(pickle.dumps(made))
+        self.bytes[name] += len(pickle.dumps(made)) if name in SENT else 0
         return made
 
 
-def steps(task):
-    """Return the measures of the steps of a training with one worker of one thread."""
-    from xmtree.dask._ldsm import ldsm_tasks
+def trained(task, settings, n_sampled=1 << 60):
+    """Return a model that one worker has trained in 8 partitions, and a recorder of its tasks."""
+    from xmtree import dask as on_cluster
 
-    recorder, n_rows = Recorder(), task.X.shape[0]
-    cuts = np.array_split(np.arange(n_rows), PARTITIONS[1])
-    source = [(task.X[cut], task.y[cut], None) for cut in cuts]
-    with dask.config.set({"xmtree.tree-rows": n_rows // 2}):
-        ldsm_tasks(recorder, xmtree.LdSMClassifier(**LDSM), source, None, WORKERS_HERE)
-    seconds, sent = recorder.seconds, recorder.bytes
-    return {
-        "a tree": {"bytes": sent["tree"] / LDSM["n_estimators"]},
-        "the sample, to each worker with trees": {"bytes": sent["examples"]},
-        "rows of a group": {"bytes": sent["piece"] / GROUPS},
-        "processor: trees": {"train_s": seconds["tree"]},
-        "processor: rows to groups": {"train_s": seconds["divide"]},
-        "processor: mining in all groups": {"train_s": seconds["mine"]},
-        "processor: scorers of all groups": {"train_s": seconds["scorers"]},
-        "processor: putting together": {"train_s": seconds["join"]},
-    }
+    recorder, local = Recorder(), make(settings)
+    train = getattr(on_cluster, f"Dask{type(local).__name__}")._tasks
+    with dask.config.set({"xmtree.tree-rows": n_sampled}):
+        return train(recorder, local, parts(task), None, WORKERS_HERE), recorder
 
 
-def training(task, n_workers):
-    """Return the seconds of a training, with workers of one thread."""
+def training(task, n_workers, limit, **_):
+    """Return seconds of a training and the most megabytes of a worker with one thread."""
     if not n_workers:
         start = time.perf_counter()
-        xmtree.LdSMClassifier(**LDSM).fit(task.X, task.y)
-        return time.perf_counter() - start
+        make(LDSM).fit(task.X, task.y)
+        return {"train_s": time.perf_counter() - start, "mb": resident("VmHWM")}
     from distributed import Client, LocalCluster
     from xmtree.dask import DaskLdSMClassifier
 
+    options = {"memory_limit": f"{limit}GiB", "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
-        LocalCluster(n_workers, threads_per_worker=1, dashboard_address=":0") as cluster,
+        tempfile.TemporaryDirectory() as folder,
+        LocalCluster(n_workers, **options) as cluster,
         Client(cluster) as client,
     ):
         # A small training first, so that the workers have imported everything.
         small = DaskLdSMClassifier(n_estimators=1, max_nodes=9, client=client)
         small.fit(task.X[:99], task.y[:99])
+        source = [[], []]
+        for number, part in enumerate(parts(task)):
+            for which, rows in zip(source, part, strict=False):
+                path = f"{folder}/{number}-{len(which)}-{rows.shape[1]}.npz"
+                sp.save_npz(path, rows, compressed=False)
+                which.append(dask.delayed(sp.load_npz)(path))
         start = time.perf_counter()
-        DaskLdSMClassifier(**LDSM, client=client).fit(task.X, task.y)
-        return time.perf_counter() - start
+        DaskLdSMClassifier(random_state=0, client=client).fit(*source)
+        seconds = time.perf_counter() - start
+        return {"train_s": seconds, "mb": max(client.run(resident, "VmHWM").values())}
 
 
 def accuracy(task, seed, learner, n):
     """Return the accuracy of a learner of ``n`` partitions in one process, in percent."""
-    from xmtree import dask
-
-    task, (name, params) = task.shuffled(), ONLINE.get(learner, ("LdSM", {}))
-    model = getattr(xmtree, f"{name}Classifier")(random_state=seed, **params)
-    if n is None:
-        model.fit(task.X, task.y)
-    else:
-        tasks = Immediate()
-        cuts = np.array_split(np.arange(task.X.shape[0]), n)
-        source = [(task.X[cut], task.y[cut], None) for cut in cuts]
-        train = getattr(dask, f"Dask{name}Classifier")._tasks
-        model = train(tasks, model, source, None, WORKERS_HERE)
+    task, settings = task.shuffled(), LEARNERS[learner] | {"random_state": seed}
+    whole = n is None
+    model = make(settings).fit(task.X, task.y) if whole else trained(task, settings)[0]
     return task.accuracy(model.predict_topk(task.X_test, 5)[0])
 
 
 def table(record, argument):
-    """Return ``errors`` by partitions, or times and bytes of training for ``measured``."""
-    if argument == "errors":
-        cells = []
-        for name in ONLINE:
-            rows = [record.of(CLASSES, f"{name}, {n} partitions")[0] for n in PARTITIONS]
-            cells.append([f"`{name}`", *(row["error"] for row in rows)])
-        return markdown([f"{CLASSES}, test error (%)", "one machine", "8 partitions"], cells)
-    if argument == "precision":
-        cells = []
-        for name in (SETS, *MORE_SETS):
-            for n in PARTITIONS:
-                row = record.of(name, f"LdSM, {n} partitions")[0]
-                cells.append([name, n or "one machine", *(row[f"P@{k}"] for k in (1, 3, 5))])
-        return markdown(["test rows (%)", "partitions", "P@1", "P@3", "P@5"], cells)
-    rows = [row for row in record.of(SETS) if "P@1" not in row]
-    seconds = [[row["program"], row["train_s"]] for row in rows if "train_s" in row]
-    sent = [[row["program"], row["bytes"]] for row in rows if "bytes" in row]
-    tables = markdown(["training", "seconds"], seconds), markdown(["sent for", "bytes"], sent)
-    return "\n".join([*tables, f"{fill(f'{SETS}; {record.circumstances(rows)}')}\n"])
+    """Return ``error`` or precision ``P@1`` by partitions, or times and bytes for ``measured``."""
+    if argument != "measured":
+        rows = [row for row in record.rows if argument in row]
+        names = [name for name in rows[0] if name in ("error", "P@1", "P@3", "P@5")]
+        cells = [[row["task"], row["program"], *(row[name] for name in names)] for row in rows]
+        return markdown(["test rows (%)", "training", *names], cells)
+    rows = [row for row in record.rows if "train_s" in row or "bytes" in row]
+    names = ("train_s", "mb", "bytes")
+    cells = [[r["task"], r["program"], *(r.get(name, "") for name in names)] for r in rows]
+    head = ["data", "training", "seconds", "MB of a worker", "bytes"]
+    return f"{markdown(head, cells)}\n{fill(record.circumstances(rows))}\n"
