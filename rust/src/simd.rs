@@ -373,6 +373,48 @@ dispatched! {
     }
 }
 
+/// Returns the products of a sparse row with the weights of up to L regressors, to the bit those of
+/// [`sparse_dot`]. The weights of a column are side by side, and `stride` floats after those of the
+/// column before it. Products of further lanes are meaningless.
+///
+/// # Safety
+///
+/// For every column, `weights` must have L floats from `column * stride` on. With checks, a tree's
+/// prediction takes 15 % longer.
+pub(crate) unsafe fn strided_dot<const L: usize>(
+    columns: &[u32],
+    values: &[f32],
+    weights: &[f32],
+    stride: usize,
+) -> [f32; L] {
+    dispatched! {
+        fn products[L](columns: &[u32], values: &[f32], weights: &[f32], stride: usize) -> [f32; L] {
+            let add = |sum: &mut [f32; L], column: u32, x: f32| {
+                let at = column as usize * stride;
+                debug_assert!(at + L <= weights.len());
+                // SAFETY: the caller of `strided_dot` guarantees that they are in bounds.
+                let weights = unsafe { &*weights.as_ptr().add(at).cast::<[f32; L]>() };
+                for lane in 0..L {
+                    sum[lane] += weights[lane] * x;
+                }
+            };
+            let mut sums = [[0.0f32; L]; 4];
+            let (columns, last_columns) = columns.as_chunks::<4>();
+            let (values, last_values) = values.as_chunks::<4>();
+            for (columns, values) in columns.iter().zip(values) {
+                for (part, sum) in sums.iter_mut().enumerate() {
+                    add(sum, columns[part], values[part]);
+                }
+            }
+            for ((&column, &x), sum) in last_columns.iter().zip(last_values).zip(&mut sums) {
+                add(sum, column, x);
+            }
+            std::array::from_fn(|lane| (sums[0][lane] + sums[1][lane]) + (sums[2][lane] + sums[3][lane]))
+        }
+    }
+    products(columns, values, weights, stride)
+}
+
 /// Returns the product of a sparse row with weights, as four independent sums, in the same order as
 /// each lane of [`dot_lanes`].
 #[inline(always)]

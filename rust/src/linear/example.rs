@@ -6,7 +6,9 @@
 
 use super::{lookup, prefetch_slot, AlignedRow, Slot, StepLimit, Weights};
 use crate::data::{Preparation, RaggedRows, RowBuffer, Rows};
-use crate::simd::{axpy, dot, dot_lanes, dot_rows, four_sums, sparse_dot, LANES};
+use crate::simd::{
+    axpy, dispatched, dot, dot_lanes, dot_rows, four_sums, sparse_dot, strided_dot, LANES,
+};
 
 /// One example on its way down a tree, with a dense copy if that makes products faster.
 #[derive(Debug, Default, Clone)]
@@ -131,9 +133,6 @@ impl PathExample {
     }
 }
 
-/// Rows of a block are stored densely if at least one column in this many is filled.
-const MAX_COLUMNS_PER_VALUE: usize = 4;
-
 /// A block of prepared rows. The storage of a row, and so the last bit of its products, depends on
 /// this row only.
 #[derive(Debug, Clone, Default)]
@@ -157,6 +156,9 @@ const MAX_NARROW_COLUMNS: usize = 64;
 const MAX_PREFETCHED: usize = 16;
 
 impl Block {
+    /// Rows are stored densely if at least one column in this many is filled.
+    pub const MAX_COLUMNS_PER_VALUE: usize = 4;
+
     /// Replaces the block by the rows `which`, for weights of `width` columns.
     ///
     /// # Panics
@@ -177,7 +179,7 @@ impl Block {
             preparation.read(rows, i, &mut self.row);
             let RowBuffer { columns, values } = &self.row;
             assert_below(columns, width);
-            if columns.len() * MAX_COLUMNS_PER_VALUE >= width {
+            if columns.len() * Self::MAX_COLUMNS_PER_VALUE >= width {
                 self.full_at.push(self.full.len());
                 spread(columns, values, self.full.grow(width));
             } else {
@@ -200,6 +202,11 @@ impl Block {
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.full_at.len()
+    }
+
+    /// Returns whether row `i` is stored densely.
+    pub fn is_full(&self, i: usize) -> bool {
+        self.full_at[i] != SPARSE
     }
 
     /// Returns whether no row is stored densely.
@@ -284,6 +291,48 @@ impl Block {
         dot_lanes(columns, values, lanes)
     }
 
+    /// Returns the products of row `i` with the weights of `n` regressors, at most [`LANES`], which
+    /// are side by side for each column: to the bit those of [`Self::dot_row`] if the row is not
+    /// stored densely.
+    ///
+    /// # Panics
+    ///
+    /// If `weights` do not have [`LANES`] floats more than the block's columns need.
+    pub fn dot_strided(&self, i: usize, weights: &[f32], n: usize) -> [f32; LANES] {
+        assert!(weights.len() >= self.width * n + LANES);
+        let (columns, values) = self.rows.row(i);
+        // SAFETY: `fill` has checked that all columns are below `width`.
+        unsafe {
+            match n {
+                0..=4 => widened(strided_dot::<4>(columns, values, weights, n)),
+                5..=8 => widened(strided_dot::<8>(columns, values, weights, n)),
+                _ => strided_dot(columns, values, weights, n),
+            }
+        }
+    }
+
+    /// Returns the products of row `i` with the weights of `n` regressors, at most [`LANES`], which
+    /// are side by side at the place of a column in `slots`: to the bit those of
+    /// [`Self::dot_slots`] with the table of each regressor, except for the sign of zero.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer than [`LANES`] weights from a place on.
+    pub fn dot_strided_slots(
+        &self,
+        i: usize,
+        slots: &[Slot<u32>],
+        weights: &[f32],
+        n: usize,
+    ) -> [f32; LANES] {
+        let (columns, values) = self.rows.row(i);
+        match n {
+            0..=4 => widened(strided_slots::<4>(columns, values, slots, weights)),
+            5..=8 => widened(strided_slots::<8>(columns, values, slots, weights)),
+            _ => strided_slots(columns, values, slots, weights),
+        }
+    }
+
     /// Returns whether row `i` should be scored with [`Self::dot_lanes`], value by value with many
     /// regressors, and not with one dense row of weights after the other.
     pub fn is_for_lanes(&self, i: usize) -> bool {
@@ -353,6 +402,34 @@ fn dot_slots<V: Copy>(
         }
     }
     sum
+}
+
+dispatched! {
+    /// Returns the products with the L weights at the place of each column.
+    fn strided_slots[L](
+        columns: &[u32],
+        values: &[f32],
+        slots: &[Slot<u32>],
+        weights: &[f32],
+    ) -> [f32; L] {
+        let mut sums = [0.0; L];
+        for (&column, &x) in columns.iter().zip(values) {
+            if let Some(&at) = lookup(slots, column) {
+                let weights = &weights[at as usize..][..L];
+                for lane in 0..L {
+                    sums[lane] += weights[lane] * x;
+                }
+            }
+        }
+        sums
+    }
+}
+
+/// Appends zeros.
+fn widened<const L: usize>(products: [f32; L]) -> [f32; LANES] {
+    let mut all = [0.0; LANES];
+    all[..L].copy_from_slice(&products);
+    all
 }
 
 /// Rounds `width` up to a multiple of the SIMD lanes.

@@ -198,6 +198,15 @@ impl Regressors {
         }
     }
 
+    /// Returns whether the weights of regressor `number` are a dense row.
+    pub fn is_row(&self, number: u32) -> bool {
+        let number = number as usize;
+        match &self.kind {
+            Kind::Pn(_, all) | Kind::Plain(all) => matches!(all[number], Weights::Row(_)),
+            Kind::Nag(all) => matches!(all[number].1, Weights::Row(_)),
+        }
+    }
+
     /// Returns the score of regressor `number` for row `i` of `block`, to the bit that of its
     /// [`plain`](Self::plain) weights in a frozen tree.
     pub fn frozen_score(&self, number: u32, block: &Block, i: usize) -> f32 {

@@ -3,10 +3,12 @@
 
 mod routers;
 mod search;
+mod subtrees;
 mod upper;
 
 pub use routers::{FrozenRouters, Groups, LearningTree, Routers, RoutingMemory};
 pub use search::{BestFirst, Branching, Junction, NO_TERMINAL};
+pub use subtrees::Subtrees;
 
 use serde::{Deserialize, Serialize};
 

@@ -18,7 +18,7 @@ use crate::linear::{entries, AlignedRow, Block, Regressors, Slot, Span, Weights}
 use crate::simd::LANES;
 
 /// Buffers of [`FrozenRouters::route`]: the rows ordered by node, and the group of each node of a
-/// level.
+/// level. Those of [`Subtrees::route`](super::Subtrees::route) follow.
 #[derive(Debug, Clone, Default)]
 pub struct Groups {
     rows: Vec<u32>,
@@ -27,8 +27,11 @@ pub struct Groups {
     below: Vec<Group>,
     /// Scores of each row at the first nodes, if they have been computed together.
     top: Vec<[f32; LANES]>,
-    /// Products of the rows at one node.
-    products: Vec<f32>,
+    /// Products of the rows at one node, or the weights of one router.
+    pub(super) products: Vec<f32>,
+    /// Subtrees and the rows that arrive there, in the lower half.
+    pub(super) arrivals: Vec<u64>,
+    pub(super) next_arrivals: Vec<u64>,
 }
 
 /// The rows at one node, as a range of the ordered rows.
@@ -190,6 +193,7 @@ impl FrozenRouters {
             below,
             top,
             products,
+            ..
         } = scratch;
         let goes_left = |score| self.span.clamp(score) < 0.0;
         top.clear();

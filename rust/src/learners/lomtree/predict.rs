@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::linear::Table;
 use crate::model::{keep_best, Member, Predictor, TopK};
 use crate::threads::Lent;
-use crate::tree::{FrozenRouters, NodeId, Routers, RoutingMemory};
+use crate::tree::{FrozenRouters, LearningTree, NodeId, Routers, RoutingMemory, Subtrees};
 
 /// Most labels kept for a leaf. A leaf that could not split within the budget may have seen any
 /// number of labels, and a prediction must not cost O(K).
@@ -107,19 +107,30 @@ pub(super) fn best_first(shares: &mut Shares) {
 /// terminals of its routers are positions among the leaves.
 #[derive(Debug, Clone)]
 pub struct FrozenTree {
-    routers: FrozenRouters,
+    routers: FrozenForm,
     /// Labels of each leaf with their shares, best first.
     pub(super) leaves: Ragged<(u32, f32)>,
+}
+
+/// The routers of a tree, by node if its examples are dense.
+#[derive(Debug, Clone)]
+enum FrozenForm {
+    Nodes(FrozenRouters),
+    Subtrees(Subtrees),
 }
 
 impl FrozenTree {
     /// Copies a tree. O(size of the tree).
     pub(super) fn new(learner: &LomTree, control: &Control) -> Result<Self> {
         let mut leaves = Ragged::default();
-        let routers = FrozenRouters::new(learner, control, |leaf| {
+        let mut number = |leaf| {
             leaves.push(learner.shares_at(NodeId(leaf)));
             leaves.len() as u32 - 1
-        })?;
+        };
+        let routers = match Subtrees::new(learner, control, &mut number)? {
+            Some(subtrees) => FrozenForm::Subtrees(subtrees),
+            None => FrozenForm::Nodes(FrozenRouters::new(learner, control, number)?),
+        };
         Ok(Self { routers, leaves })
     }
 }
@@ -129,7 +140,6 @@ impl FrozenTree {
 pub struct EnsemblePredictor<'a> {
     members: &'a [Member<LomTree>],
     frozen: Option<&'a [FrozenTree]>,
-    routers: Vec<Routers<'a, LomTree>>,
     /// True if all trees scale rows alike: after `fit`, but not after training on a stream.
     all_alike: bool,
     memory: Lent<'a, RoutingMemory>,
@@ -149,10 +159,6 @@ impl<'a> EnsemblePredictor<'a> {
         memory: Lent<'a, RoutingMemory>,
     ) -> Self {
         let mut pairs = members.windows(2);
-        let routers = members.iter().enumerate().map(|(number, member)| {
-            let frozen = frozen.map(|trees| &trees[number].routers);
-            Routers::new(frozen, &member.learner)
-        });
         // Allocated at once, as a small table would grow in every call.
         let n_labels = if members.len() > 1 {
             EXPECTED_LABELS
@@ -162,7 +168,6 @@ impl<'a> EnsemblePredictor<'a> {
         Self {
             members,
             frozen,
-            routers: routers.collect(),
             all_alike: pairs.all(|pair| pair[0].preparation == pair[1].preparation),
             memory,
             leaves: vec![Vec::new(); members.len()],
@@ -253,14 +258,18 @@ impl Predictor for EnsemblePredictor<'_> {
         control: &Control,
     ) -> Result<()> {
         let RoutingMemory { block, groups } = &mut *self.memory;
-        for (number, (routers, leaves)) in self.routers.iter().zip(&mut self.leaves).enumerate() {
+        for (number, (member, leaves)) in self.members.iter().zip(&mut self.leaves).enumerate() {
             control.check()?;
             if number == 0 || !self.all_alike {
-                let preparation = &self.members[number].preparation;
-                block.fill(preparation, rows, which.clone(), routers.width());
+                let width = member.learner.regressors().width();
+                block.fill(&member.preparation, rows, which.clone(), width);
             }
             leaves.resize(which.len(), 0);
-            routers.route(block, groups, leaves);
+            match self.frozen.map(|trees| &trees[number].routers) {
+                Some(FrozenForm::Subtrees(subtrees)) => subtrees.route(block, groups, leaves),
+                Some(FrozenForm::Nodes(routers)) => routers.route(block, groups, leaves),
+                None => Routers::Learning(&member.learner).route(block, groups, leaves),
+            }
         }
         Ok(())
     }

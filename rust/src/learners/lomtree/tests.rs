@@ -12,11 +12,12 @@ use super::*;
 use crate::control::Control;
 use crate::data::{Batch, Labels, Preparation, Rows, Scaling, Targets, Values};
 use crate::file::Bundle;
-use crate::linear::Loss;
+use crate::linear::{Loss, Optimizer};
 use crate::model::{
     Classifier, FitOptions, Learner, OnlineLearner, OnlineModel, PredictOptions, Predictor, Query,
 };
 use crate::threads::Lent;
+use crate::tree::{FrozenRouters, RoutingMemory, Subtrees};
 
 type Model = OnlineModel<LomTree>;
 
@@ -259,6 +260,70 @@ fn ensemble_averages_the_predictions_of_its_trees() {
     for at in 0..both.len() {
         let mean = f32::midpoint(first[at], second[at]);
         assert!((both[at] - mean).abs() < 1e-6, "{} not {mean}", both[at]);
+    }
+}
+
+/// Returns rows of 150 columns with about as many values as given, and labels that share columns.
+fn sparse_rows(n_values: &[usize], seed: u64) -> (Vec<f32>, Vec<u32>) {
+    const WIDTH: usize = 150;
+    let mut random = Pcg64Mcg::seed_from_u64(seed);
+    let (mut values, mut labels) = (Vec::new(), Vec::new());
+    for &n in n_values {
+        let label = random.random_range(0..40);
+        let mut row = [0.0; WIDTH];
+        for i in 0..n {
+            let own = (label * 7 + random.random_range(0..12)) as usize % WIDTH;
+            row[if i % 3 == 0 {
+                random.random_range(0..WIDTH)
+            } else {
+                own
+            }] = random.random_range(-1.0..2.0);
+        }
+        values.extend(row);
+        labels.push(label);
+    }
+    (values, labels)
+}
+
+/// Routers of sparse examples are frozen as subtrees, of tables and of dense rows of weights. They
+/// route rows of any density like the nodes. Those of dense examples are frozen by node.
+#[test]
+fn subtrees_route_rows_like_their_nodes() {
+    for (optimizer, each, is_sparse) in [
+        (Optimizer::Pn, 3, true),
+        (Optimizer::Pn, 30, true),
+        (Optimizer::Nag, 3, true),
+        (Optimizer::Nag, 30, true),
+        (Optimizer::Pn, 300, false),
+    ] {
+        let lengths: Vec<usize> = (0..900).map(|i| each + i % 5).collect();
+        let (values, labels) = sparse_rows(&lengths, 1);
+        let rows = Rows::dense(Values::F32(&values), labels.len(), 150, false).unwrap();
+        let targets = Targets::One(Labels::new(&labels, 40).unwrap());
+        let params = Params {
+            optimizer,
+            nodes_per_class: 8.0,
+            ..params()
+        };
+        let model = fitted(params, &Batch::new(rows, targets, None).unwrap());
+        let (member, control) = (&model.members[0], Control::new(0));
+        let tree = &member.learner;
+        let subtrees = Subtrees::new(tree, &control, |leaf| leaf).unwrap();
+        assert_eq!(subtrees.is_some(), is_sparse);
+        let Some(subtrees) = subtrees else { continue };
+        let nodes = FrozenRouters::new(tree, &control, |leaf| leaf).unwrap();
+        let lengths: Vec<usize> = (0..500).map(|i| [0, 2, 9, 28, 400][i % 5]).collect();
+        let (values, labels) = sparse_rows(&lengths, 2);
+        let rows = Rows::dense(Values::F32(&values), labels.len(), 150, false).unwrap();
+        let RoutingMemory { block, groups } = &mut RoutingMemory::default();
+        block.fill(&member.preparation, &rows, 0..500, nodes.width());
+        let (mut found, mut expected) = (vec![0; 500], vec![0; 500]);
+        subtrees.route(block, groups, &mut found);
+        nodes.route(block, groups, &mut expected);
+        assert_eq!(found, expected);
+        expected.sort_unstable();
+        expected.dedup();
+        assert!(expected.len() > 40, "{}", expected.len());
     }
 }
 
