@@ -549,6 +549,27 @@ mod tests {
         assert_eq!(b, expected);
     }
 
+    #[test]
+    fn strided_products_are_those_of_each_regressor() {
+        const WIDTH: usize = 48;
+        let columns: Vec<u32> = numbers(39, 6).map(|n| (n >> 8) % 48).collect();
+        let x = floats(39, 7);
+        for n in 1..=LANES {
+            let weights = floats(WIDTH * n + LANES, 8);
+            // SAFETY: all columns are below `WIDTH`.
+            let found: [f32; LANES] = unsafe { strided_dot(&columns, &x, &weights, n) };
+            // SAFETY: as above.
+            let first: [f32; 4] = unsafe { strided_dot(&columns, &x, &weights, n) };
+            assert_eq!(first, found[..4]);
+            for (lane, found) in found[..n].iter().enumerate() {
+                let own: Vec<f32> = weights[lane..].iter().step_by(n).copied().collect();
+                // SAFETY: as above.
+                let expected = unsafe { sparse_dot(&columns, &x, &own[..WIDTH]) };
+                assert_eq!(found.to_bits(), expected.to_bits());
+            }
+        }
+    }
+
     /// Pseudorandom numbers, the same on every machine.
     fn numbers(n: usize, seed: u32) -> impl Iterator<Item = u32> {
         let next = |state: &u32| Some(state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223));

@@ -37,7 +37,7 @@ impl<S: Copy + Default> AlignedRow<S> {
     }
 
     /// Creates an empty row with memory for `capacity` elements, on large pages if there are many.
-    fn with_capacity(capacity: usize) -> Self {
+    pub fn with_capacity(capacity: usize) -> Self {
         let mut memory: Vec<S> = Vec::with_capacity(capacity + Self::MARGIN);
         prefer_large_pages(&mut memory);
         // Alignment is only for speed. If it is impossible, the row is unaligned.

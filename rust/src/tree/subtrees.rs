@@ -110,11 +110,15 @@ impl Subtrees {
             Junction::Router { .. } => 0,
         });
         let terminals: Vec<u32> = terminals.collect();
+        let width = regressors.width();
+        let n_rows = kinds.iter().filter(|&&kind| kind == Kind::Row).count();
         let mut frozen = Self {
-            width: regressors.width(),
+            width,
             span: tree.span(),
+            rows: AlignedRow::with_capacity(n_rows * width + LANES),
             ..Self::default()
         };
+        let mut seen = vec![0; width];
         let mut roots = vec![0];
         let mut at = 0;
         while at < roots.len() {
@@ -140,7 +144,8 @@ impl Subtrees {
                 frozen.children.push(ends);
                 next += 1;
             }
-            frozen.push(&members.iter().filter_map(router_of).collect::<Vec<_>>());
+            let routers: Vec<_> = members.iter().filter_map(router_of).collect();
+            frozen.push(&routers, &mut seen);
             at += 1;
         }
         // Kernels read whole vector registers.
@@ -149,34 +154,39 @@ impl Subtrees {
         Ok(Some(frozen))
     }
 
-    /// Appends a subtree whose children have been appended.
-    fn push(&mut self, routers: &[Weights<f32>]) {
+    /// Appends a subtree whose children have been appended. `seen` has the last subtree with each
+    /// column.
+    fn push(&mut self, routers: &[Weights<f32>], seen: &mut [u32]) {
         let n = routers.len();
         let weights = if let Weights::Row(_) = routers[0] {
             let from = self.rows.len();
-            let columns = self.rows.grow(self.width * n).chunks_exact_mut(n);
-            for (column, weights) in (0..).zip(columns) {
-                let of_column = routers.iter().map(|router| router.get(column));
-                weights
-                    .iter_mut()
-                    .zip(of_column)
-                    .for_each(|(to, w)| *to = w);
+            let rows = self.rows.grow(self.width * n);
+            for (lane, router) in routers.iter().enumerate() {
+                router.for_each(|column, weight| rows[column * n + lane] = weight);
             }
             Place::Rows(from)
         } else {
-            let mut columns = Vec::new();
+            let (mut columns, subtree) = (Vec::new(), self.subtrees.len() as u32 + 1);
             for router in routers {
-                router.for_each(|column, _| columns.push(column as u32));
+                router.for_each(|column, _| {
+                    if seen[column] != subtree {
+                        seen[column] = subtree;
+                        columns.push(column as u32);
+                    }
+                });
             }
-            columns.sort_unstable();
-            columns.dedup();
             let (from, slots) = (self.listed.len(), self.slots.len());
-            for &column in &columns {
-                let of_column = routers.iter().map(|router| router.get(column));
-                self.listed.extend(of_column);
+            self.listed.resize(from + columns.len() * n, 0.0);
+            let listed = &mut self.listed[from..];
+            let places = columns.into_iter().zip((0..).step_by(n));
+            let table: Table<u32> = places.collect();
+            for (lane, router) in routers.iter().enumerate() {
+                router.for_each(|column, weight| {
+                    if let Some(&at) = table.get(column as u32) {
+                        listed[at as usize + lane] = weight;
+                    }
+                });
             }
-            let places = (0..).step_by(n);
-            let table: Table<u32> = columns.into_iter().zip(places).collect();
             self.slots.extend_from_slice(table.slots());
             let capacity = table.slots().len();
             Place::Tables {
