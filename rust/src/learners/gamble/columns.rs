@@ -10,6 +10,7 @@ use crate::control::Control;
 use crate::data::{Ragged, RowBuffer, Rows};
 use crate::error::{Error, Result};
 use crate::threads::map_chunks;
+use crate::tree::partition;
 
 /// Largest number of bins of a column if splits are binned. A code fits into a byte, with one left
 /// for missing values.
@@ -323,6 +324,26 @@ impl Columns {
                 let entries = self.column_entries.get(column as usize);
                 let entry = entries.binary_search_by_key(&row, |&(row, _)| row);
                 entry.map_or(*zero, |at| entries[at].1)
+            }
+        }
+    }
+
+    /// Moves the rows whose codes in `column` go left to the front, as [`partition`] does. The place
+    /// of the codes is looked up once, not for every row.
+    pub fn partition(
+        &self,
+        column: u32,
+        rows: &mut [u32],
+        right: &mut Vec<u32>,
+        goes_left: impl Fn(u32) -> bool,
+    ) -> usize {
+        match &self.columns[column as usize].storage {
+            Storage::Small(codes) => {
+                partition(rows, right, |row| goes_left(codes[row as usize].into()))
+            }
+            Storage::Large(codes) => partition(rows, right, |row| goes_left(codes[row as usize])),
+            Storage::Sparse { .. } => {
+                partition(rows, right, |row| goes_left(self.code(column, row)))
             }
         }
     }

@@ -36,7 +36,7 @@ pub fn stride(node: &Node) -> usize {
 }
 
 /// Workspace for finding cuts by histograms.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Histogram {
     /// Weights by code and class.
     cells: Vec<f64>,

@@ -116,7 +116,7 @@ pub const MAX_LISTED: usize = 1024;
 const MAX_ORDERS: usize = 4;
 
 /// Workspace for finding splits by scanning runs.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct RunScan {
     /// Rows sorted by code. Rows of one code keep their order.
     items: Vec<Item>,

@@ -26,6 +26,9 @@ pub const MIN_SHARE: f64 = 1.804_851_4e-35;
 /// their order, so that chunks may run on several threads.
 pub const CHUNK_ROWS: usize = 1 << 15;
 
+/// Rows whose plain weights a thread computes at a time.
+const REFRESHED_ROWS: usize = 1 << 12;
+
 /// Weights of the rows, up to a common factor.
 #[derive(Debug, Clone)]
 pub struct Weights {
@@ -57,7 +60,7 @@ impl Weights {
     /// Computes the plain weights from the logarithms.
     pub fn refresh(&mut self, threads: bool) {
         let max = |a: f64, b: f64| a.max(b);
-        let highest = map_chunks(threads, &self.logs, CHUNK_ROWS, |_, logs| {
+        let highest = map_chunks(threads, &self.logs, REFRESHED_ROWS, |_, logs| {
             logs.iter().copied().fold(f64::NEG_INFINITY, max)
         });
         let highest = highest.into_iter().fold(f64::NEG_INFINITY, max);
@@ -70,9 +73,9 @@ impl Weights {
             }
         };
         if threads {
-            let chunks = self.plain.par_chunks_mut(CHUNK_ROWS);
+            let chunks = self.plain.par_chunks_mut(REFRESHED_ROWS);
             chunks
-                .zip(self.logs.par_chunks(CHUNK_ROWS))
+                .zip(self.logs.par_chunks(REFRESHED_ROWS))
                 .for_each(refresh);
         } else {
             refresh((&mut self.plain, &self.logs));
@@ -140,10 +143,10 @@ impl FeatureSampler {
         }
     }
 
-    /// Samples the columns for node `node` of round `round`.
-    pub fn sample(&mut self, seed: u64, round: u64, node: u64) -> SampledFeatures<'_> {
+    /// Samples the columns for the node with the number `path` in round `round`.
+    pub fn sample(&mut self, seed: u64, round: u64, path: u64) -> SampledFeatures<'_> {
         let (n, n_sampled) = (self.n, self.n_sampled);
-        let mut random = generator(seed, round, node + 1);
+        let mut random = generator(seed, round, path.wrapping_add(1));
         if n > MAX_LISTED_COLUMNS {
             return SampledFeatures::Hashed {
                 key: random.random(),
@@ -219,12 +222,16 @@ impl RowSampler {
         let all = 0..weights.plain.len() as u32;
         let is_heavy = |row: &u32| weights.below(*row as usize) <= max_below;
         rows.clear();
-        rows.reserve(all.len());
         if !self.takes_all() {
+            rows.resize(all.len(), 0);
+            let mut n = 0;
             // Every row takes a random number, so that the weight of a row does not affect others.
-            let random = all.clone().zip(self.random_rows(seed, round));
-            let sampled = random.filter_map(|(row, is_sampled)| is_sampled.then_some(row));
-            rows.extend(sampled.filter(is_heavy));
+            // Branchless: every row is written, and rows that are left out are overwritten.
+            for (row, is_sampled) in all.clone().zip(self.random_rows(seed, round)) {
+                rows[n] = row;
+                n += usize::from(is_sampled & is_heavy(&row));
+            }
+            rows.truncate(n);
         }
         if rows.is_empty() {
             rows.extend(all.filter(is_heavy));

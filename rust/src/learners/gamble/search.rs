@@ -13,7 +13,7 @@ use super::sampling::FeatureSampler;
 use super::sparse_splitter::SparseSplitter;
 use crate::control::Control;
 use crate::learners::mix;
-use crate::threads::{Lent, Pool};
+use crate::threads::Pool;
 
 /// The examples and weights from which a tree is grown.
 #[derive(Debug, Clone, Copy)]
@@ -30,12 +30,8 @@ pub struct TrainingSet<'a> {
     pub control: &'a Control,
 }
 
-/// Codes of a node whose children are searched at the same time: handing one of them to another
-/// thread takes about a microsecond.
-pub const MIN_SHARED_CODES: usize = 1 << 10;
-
-/// Codes of a node whose columns are shared out too.
-const MIN_CODES_BY_COLUMN: usize = 1 << 12;
+/// Codes of a node whose columns are shared out.
+const MIN_CODES_BY_COLUMN: usize = 1 << 14;
 
 /// Codes of the root below which one thread grows the tree. Threads that wait between the few large
 /// nodes of a small tree fall asleep, and waking them costs more than they gain.
@@ -53,7 +49,7 @@ struct OrderingRows<'a> {
 }
 
 /// Workspace for searching some columns of a node.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct ColumnSearch {
     /// Codes of the node's rows, column by column, if they were [gathered](Columns::gather).
     gathered: Vec<u8>,
@@ -196,12 +192,14 @@ impl ColumnSearch {
 }
 
 /// A node and the workspace for finding its split.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct NodeSearch {
     pub node: Node,
     features: FeatureSampler,
     dense: Vec<u32>,
     sparse: SparseSplitter,
+    /// Workspace for all columns of a node that one thread searches.
+    columns: ColumnSearch,
 }
 
 impl NodeSearch {
@@ -211,47 +209,55 @@ impl NodeSearch {
             features,
             dense: Vec::new(),
             sparse: SparseSplitter::default(),
+            columns: ColumnSearch::default(),
         }
     }
 
-    /// Returns the best split of the node, which has the number `number` and the rows `others`
+    /// Returns the number of columns that are searched at a node.
+    pub fn n_columns(&self) -> usize {
+        self.features.n_sampled
+    }
+
+    /// Returns the best split of the node, which has the number `path` and the rows `others`
     /// outside the tree. Once the training set's control says to stop, no more columns are searched.
     pub fn best_split(
         &mut self,
         training_set: &TrainingSet<'_>,
-        number: usize,
+        path: u64,
         others: &[u32],
         workspaces: &Pool<ColumnSearch>,
     ) -> Option<Split> {
         let ((seed, round), columns): (_, &Columns) = (training_set.seed, training_set.columns);
-        let sampled = self.features.sample(seed, round, number as u64);
+        let sampled = self.features.sample(seed, round, path);
         let node = &self.node;
         let mut best = BestSplit::new(node);
         let dense = columns.dense.iter().copied();
         self.dense.clear();
         self.dense.extend(dense.filter(|&at| sampled.contains(at)));
-        let lend = || workspaces.lend(ColumnSearch::default);
         let halves = OnceLock::new();
         let others = OrderingRows { others, halves };
-        let search = |search: &mut Lent<'_, ColumnSearch>, group: &[u32]| {
-            search.search(training_set, node, &others, group)
-        };
+        let search =
+            |own: &mut ColumnSearch, group: &[u32]| own.search(training_set, node, &others, group);
         let found: Vec<Vec<ColumnBest>> =
             if training_set.threads && self.dense.len() * node.len() >= MIN_CODES_BY_COLUMN {
                 let n_groups = 2 * rayon::current_num_threads();
                 let size = self.dense.len().div_ceil(n_groups).min(MAX_GROUP);
                 let groups = self.dense.par_chunks(size);
-                groups.map_init(lend, search).collect()
+                let lend = || workspaces.lend(ColumnSearch::default);
+                groups
+                    .map_init(lend, |own, group| search(own, group))
+                    .collect()
             } else {
-                let mut workspace = lend();
                 let groups = self.dense.chunks(MAX_GROUP);
-                groups.map(|group| search(&mut workspace, group)).collect()
+                groups
+                    .map(|group| search(&mut self.columns, group))
+                    .collect()
             };
         for (&column, best_cut) in self.dense.iter().zip(found.into_iter().flatten()) {
             best.offer(column, best_cut);
         }
         if !columns.sparse.is_empty() {
-            let scan = &mut lend().scan;
+            let scan = &mut self.columns.scan;
             scan.enter(node);
             self.sparse.find(node, columns, sampled, scan, &mut best);
         }

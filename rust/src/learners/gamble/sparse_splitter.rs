@@ -20,7 +20,7 @@ use super::sampling::SampledFeatures;
 const CELLS_PER_ENTRY: usize = 4;
 
 /// Workspace for finding splits by sparse columns.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct SparseSplitter {
     /// Entries of the sampled columns, row by row: the column, and as a key the code (32 bits) and the
     /// position of the row in the node (32 bits). There is memory for the entries of all columns.

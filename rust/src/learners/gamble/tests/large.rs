@@ -3,7 +3,10 @@
 use rand::RngExt;
 
 use super::super::boost::boost;
+use super::super::grow::Grower;
 use super::super::sampling::generator;
+use super::super::search::TrainingSet;
+use super::super::tree::LeafRows;
 use super::splits::strategies_agree;
 use super::*;
 use crate::threads::with_threads;
@@ -95,11 +98,61 @@ fn all_strategies_find_the_same_cuts_of_large_nodes() {
     }
 }
 
+/// Leaves that are divided in advance and then not split get their rows back in order.
+#[test]
+fn leaves_have_their_rows_in_order() {
+    let (params, table) = (params(), table(3));
+    let (columns, weights) = (table.columns(&params), table.weights());
+    let grown = |n_threads: usize| {
+        let grown = with_threads(n_threads, |threads| {
+            let mut grower = Grower::new(&params, columns.columns.len(), table.n_classes);
+            let (mut trees, mut n_unused) = (Vec::new(), 0);
+            for round in 0..4 {
+                let training_set = TrainingSet {
+                    columns: &columns,
+                    labels: &table.labels,
+                    weights: &weights,
+                    seed: (0, 0),
+                    threads,
+                    takes_all: false,
+                    control: &Control::new(0),
+                };
+                let all = 0..table.labels.len() as u32;
+                let sampled: Vec<u32> = all.filter(|row| row % 4 != round).collect();
+                grower.grow(&training_set, &sampled).unwrap();
+                let rows = |leaf: LeafRows<'_>| [leaf.sampled.to_vec(), leaf.others.to_vec()];
+                let leaves: Vec<_> = grower.leaves().map(rows).collect();
+                n_unused += grower.nodes.len() - (2 * leaves.len() - 1);
+                trees.push(leaves);
+            }
+            (trees, n_unused)
+        });
+        grown.unwrap()
+    };
+    let (trees, n_unused) = grown(1);
+    assert_eq!(n_unused, 0);
+    for leaves in &trees {
+        assert_eq!(leaves.len(), 40);
+        assert!(leaves.iter().flatten().all(|rows| rows.is_sorted()));
+        let n_rows: usize = leaves.iter().flatten().map(Vec::len).sum();
+        assert_eq!(n_rows, table.labels.len());
+    }
+    for n_threads in [2, 3] {
+        let (same, n_unused) = grown(n_threads);
+        assert_eq!(same, trees);
+        assert!(n_unused > 0);
+    }
+}
+
 /// The codes of these rows are stored by row too, and their sums are those of two chunks.
 #[test]
 fn trees_of_many_rows_depend_neither_on_threads_nor_on_the_storage_of_codes() {
     let table = table_of(48_000, 14, 12);
-    let columns = table.columns(&params());
+    let params = Params {
+        max_features: 0.6,
+        ..params()
+    };
+    let columns = table.columns(&params);
     let (which, batch) = (table.all_rows(), table.batch());
     let grown = |columns: &Columns, n_threads: usize| {
         let trees = with_threads(n_threads, |threads| {
@@ -107,7 +160,7 @@ fn trees_of_many_rows_depend_neither_on_threads_nor_on_the_storage_of_codes() {
                 threads,
                 ..table.examples(columns, &batch, &which, which.len())
             };
-            boost(&params(), Vec::new(), &examples, &Control::new(0))
+            boost(&params, Vec::new(), &examples, &Control::new(0))
         });
         trees.unwrap().unwrap().0
     };
