@@ -168,12 +168,12 @@ def noisy(n_classes, rows):
 
 
 def blobs(n_classes, rows):
-    """Return rows of twenty numbers around a center per class."""
+    """Return rows of fifty numbers around a center per class, far from it."""
     random = np.random.default_rng(0)
-    n = rows or 20_000
-    centers = random.normal(size=(n_classes, 20))
+    n = rows or 50_000
+    centers = random.normal(size=(n_classes, 50))
     y = random.integers(0, n_classes, n)
-    X = (centers[y] + random.normal(size=(n, 20))).astype(np.float32)
+    X = (centers[y] + random.normal(scale=3, size=(n, 50))).astype(np.float32)
     return Task(X, y, X[:5000], y[:5000])
 
 

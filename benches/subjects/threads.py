@@ -22,7 +22,7 @@ ONLINE = ("OAA", "LOMtree", "10 LOMtrees", "Recall Tree", "filter tree")
 LEARNERS = {name: (TEXT, UNCALIBRATED[name]) for name in ONLINE} | {
     "LdSM": (TEXT, {"estimator": "LdSM"}),
     "GAMBLE": ("letter", {"estimator": "Gamble", "n_estimators": 100}),
-    "GAMBLE, 20 columns": ("blobs-20", {"estimator": "Gamble", "n_estimators": 50}),
+    "GAMBLE, 50,000 rows": ("blobs-10", {"estimator": "Gamble", "n_estimators": 100}),
 }
 CALLED = ("OAA", "LOMtree", "Recall Tree")
 
