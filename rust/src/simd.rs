@@ -291,6 +291,36 @@ fn multiply_bytes_by_pairs<const R: usize>(
     products
 }
 
+/// Computes [`multiply_bytes`] row by row, with the sums of all labels in registers.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn multiply_bytes_by_rows<const R: usize>(
+    weights: &[[[i8; 4]; LANES]],
+    rows: &[[[u8; 4]; R]],
+) -> [[i32; LANES]; R] {
+    use std::arch::x86_64::{
+        __m128i, __m256i, _mm256_add_epi32, _mm256_cvtepi8_epi16, _mm256_cvtepu8_epi16,
+        _mm256_madd_epi16, _mm256_setzero_si256, _mm_set1_epi32,
+    };
+    use std::mem::transmute;
+
+    std::array::from_fn(|r| {
+        let mut sums = [_mm256_setzero_si256(); 4];
+        for (weights, rows) in weights.iter().zip(rows) {
+            let row = _mm256_cvtepu8_epi16(_mm_set1_epi32(i32::from_ne_bytes(rows[r])));
+            // SAFETY: both have the same size, and every pattern is valid.
+            let weights = unsafe { transmute::<[[i8; 4]; LANES], [__m128i; 4]>(*weights) };
+            for (sum, weights) in sums.iter_mut().zip(weights) {
+                let products = _mm256_madd_epi16(_mm256_cvtepi8_epi16(weights), row);
+                *sum = _mm256_add_epi32(*sum, products);
+            }
+        }
+        // SAFETY: as above.
+        let pairs = unsafe { transmute::<[__m256i; 4], [[i32; 2]; LANES]>(sums) };
+        pairs.map(|[a, b]| a + b)
+    })
+}
+
 /// Returns the products of R rows of bytes with the weights of [`LANES`] labels. Both have four
 /// columns of a row or label side by side. Sums of integers are exact, so instruction sets may sum
 /// them in other orders; there must be at most 2^16 columns.
@@ -324,9 +354,15 @@ pub(crate) fn multiply_bytes<const R: usize>(
             // SAFETY: the feature was just found on this machine, and it includes AVX-512.
             return unsafe { vnni(weights, rows) };
         }
-        if R.is_multiple_of(4) && std::is_x86_feature_detected!("avx2") {
+        if std::is_x86_feature_detected!("avx2") {
             // SAFETY: the feature was just found on this machine.
-            return unsafe { multiply_bytes_by_pairs(weights, rows) };
+            return unsafe {
+                if R.is_multiple_of(4) {
+                    multiply_bytes_by_pairs(weights, rows)
+                } else {
+                    multiply_bytes_by_rows(weights, rows)
+                }
+            };
         }
     }
     multiply_bytes_anywhere(weights, rows)
