@@ -38,6 +38,13 @@ impl<T: Clone> Ragged<T> {
         self.starts.push(self.entries.len());
     }
 
+    /// Appends the last list again.
+    pub fn push_last(&mut self) {
+        let last = self.range(self.len() - 1);
+        self.entries.to_mut().extend_from_within(last);
+        self.starts.push(self.entries.len());
+    }
+
     /// Removes all lists and keeps the memory.
     pub fn clear(&mut self) {
         self.starts.truncate(1);
@@ -160,6 +167,13 @@ impl RaggedRows {
         debug_assert_eq!(self.columns.entries().len(), self.values.len());
     }
 
+    /// Appends a row with the columns of the last one.
+    pub fn push_with_last_columns(&mut self, values: &[f32]) {
+        self.columns.push_last();
+        self.values.extend_from_slice(values);
+        debug_assert_eq!(self.columns.entries().len(), self.values.len());
+    }
+
     /// Removes all rows and keeps the memory.
     pub fn clear(&mut self) {
         self.columns.clear();
@@ -248,6 +262,9 @@ mod tests {
             [&[3, 1][..], &[], &[4]]
         );
         assert!(lists.lengths().eq([2, 0, 1]));
+        let mut longer = lists.clone();
+        longer.push_last();
+        assert_eq!((longer.len(), longer.get(3)), (4, lists.get(2)));
         let mut bundle = Bundle::new("lists");
         lists.put(&mut bundle);
         let mut again = Ragged::<u32>::default();

@@ -16,6 +16,7 @@
 //! ([`Loss::step`]). So an example of importance 2 has about the effect of two equal examples, and
 //! the step grows like ln h; h times the gradient would overshoot without bound.
 
+use super::tree::is_full;
 use crate::choices;
 use crate::data::Examples;
 use crate::linear::Loss;
@@ -191,6 +192,12 @@ impl<const M: usize> DenseRegressors<M> {
             let (features, values) = data.row(i);
             let weight = f64::from(data.weight(i));
             total += weight;
+            if is_full(features) {
+                row[..values.len()].copy_from_slice(values);
+                let sums = sums.iter_mut().zip(values);
+                sums.for_each(|(sum, &x)| *sum += weight * f64::from(x));
+                continue;
+            }
             for (&feature, &x) in features.iter().zip(values) {
                 // Columns that were hashed to the same column add up.
                 row[feature as usize] += x;

@@ -97,10 +97,16 @@ impl NodeData {
         own.rows.reserve(ids.len(), n_values.sum());
         let n_labels = ids.iter().map(|&id| all_labels.range(id as usize).len());
         own.labels.reserve(ids.len(), n_labels.sum());
+        let mut columns_before = None;
         for &id in ids {
             let (row, values) = examples.row(id);
-            let features = row.iter().map(|&column| columns.insert(column));
-            own.rows.push(features, values);
+            if columns_before == Some(row) {
+                own.rows.push_with_last_columns(values);
+            } else {
+                let features = row.iter().map(|&column| columns.insert(column));
+                own.rows.push(features, values);
+                columns_before = Some(row);
+            }
             let row = examples.labels(id).iter();
             own.labels.push(row.map(|&label| labels.insert(label)));
         }
