@@ -108,7 +108,7 @@ def training(task, n_workers, limit, **_):
     options = {"memory_limit": f"{limit}GiB", "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
         tempfile.TemporaryDirectory() as folder,
-        LocalCluster(n_workers, **options) as cluster,
+        LocalCluster(n_workers=n_workers, **options) as cluster,
         Client(cluster) as client,
     ):
         # A small training first, so that the workers have imported everything.
