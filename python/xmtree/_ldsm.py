@@ -95,8 +95,7 @@ class LdSMClassifier(ThresholdMixin, LinearMixin, TreeMixin, Learner):
         With 1, a progress bar of nodes on stderr, if that is a terminal.
     max_nodes : int, default=16000
         Largest number of nodes of a tree, including leaves. Trees stay smaller if labels have few
-        examples each. On dense rows, trees have together about as many weights as the scorers, or
-        262,144 weights, unless they rank better than the scorers.
+        examples each.
     min_priority : float, default=60.0
         A leaf is split only if its label occurrences, not counting those of its most frequent
         label, weigh more than this, or more than a hundredth of the root's: a split could

@@ -41,9 +41,6 @@ pub struct Ldsm {
 /// Buffers are kept after predictions of rows with up to this many values, so that they stay small.
 const MAX_KEPT_VALUES: usize = 1 << 16;
 
-/// With a smaller weight of the scorers in the join, trees decide more, and are not kept small.
-const MIN_SCORER_WEIGHT: f32 = 1.0;
-
 impl Classifier for Ldsm {
     fn boxed_clone(&self) -> Box<dyn Classifier> {
         Box::new(self.clone())
@@ -75,34 +72,14 @@ impl Classifier for Ldsm {
         let known = self.preparation.as_ref().filter(|_| before > 0);
         let training = TrainingSet::read(&self.params, batch, known, n_threads, control)?;
         let missing = (self.params.n_estimators as usize).saturating_sub(before);
+        let nodes = missing as u64 * u64::from(self.params.max_nodes);
+        let rounds = u64::from(training.has_scorers()) * N_ROUNDS as u64;
+        let labels = rounds * self.n_classes as u64;
+        control.set_total(control.progress().done + nodes + labels);
         let numbers: Vec<usize> = (before..before + missing).collect();
-        let train = |max_nodes: u32| {
-            let nodes = missing as u64 * u64::from(max_nodes);
-            let rounds = u64::from(training.has_scorers()) * N_ROUNDS as u64;
-            let labels = rounds * self.n_classes as u64;
-            control.set_total(control.progress().done + nodes + labels);
-            let trees = training.grow_trees(&numbers, max_nodes, n_threads, control)?;
-            let scorers = if before == 0 {
-                training.train_scorers(&trees, n_threads, control)?
-            } else {
-                None
-            };
-            Ok((trees, scorers))
-        };
-        let (small, most) = (training.max_nodes_beside_scorers(), self.params.max_nodes);
-        let has_larger = self.trees[..before]
-            .iter()
-            .any(|tree| tree.len() > small as usize);
-        let (mut trees, mut scorers) = train(if has_larger { most } else { small })?;
-        let are_trees_better = scorers
-            .as_ref()
-            .is_some_and(|scorers: &OneAgainstSome| scorers.join.weight < MIN_SCORER_WEIGHT);
-        let was_stopped = |tree: &Tree| tree.len() + tree.arity as usize > small as usize;
-        if small < most && are_trees_better && trees.iter().any(was_stopped) {
-            (trees, scorers) = train(most)?;
-        }
+        let trees = training.grow_trees(&numbers, n_threads, control)?;
         if before == 0 {
-            self.scorers = scorers;
+            self.scorers = training.train_scorers(&trees, n_threads, control)?;
             self.centroids = training.centroids();
         }
         self.trees.truncate(before);
@@ -326,8 +303,7 @@ impl Ldsm {
     ) -> Result<Self> {
         let n_classes = training.examples.n_labels;
         let mut model = Self::create(training.params.clone(), n_classes, true)?;
-        model.trees =
-            training.grow_trees(numbers, training.params.max_nodes, n_threads, control)?;
+        model.trees = training.grow_trees(numbers, n_threads, control)?;
         model.preparation = Some(training.preparation.clone());
         Ok(model)
     }

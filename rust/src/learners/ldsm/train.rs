@@ -32,11 +32,6 @@ pub struct TrainingSet {
 
 const KIND: &str = "ldsm_training";
 
-/// Rows are dense if more than this share of their values is not zero.
-const MIN_FILLED: f64 = 0.5;
-/// Number of weights that all trees together may have if the scorers have fewer.
-pub(super) const MIN_TREE_WEIGHTS: usize = 1 << 18;
-
 impl TrainingSet {
     /// Reads the examples of `batch`, with the preparation `before` of an earlier fit if there was
     /// one.
@@ -85,43 +80,17 @@ impl TrainingSet {
         self.params.scorers == Scorers::OneAgainstSome
     }
 
-    /// Returns the largest number of nodes of a tree. On dense rows, whose scorers rank all labels,
-    /// trees have about as many weights as the scorers: larger ones hardly rank better.
-    pub(super) fn max_nodes_beside_scorers(&self) -> u32 {
-        let Params {
-            max_nodes,
-            n_estimators,
-            ..
-        } = self.params;
-        let examples = &self.examples;
-        let n_columns = examples.width - 1;
-        let has_small_trees = self.has_scorers()
-            && examples.filled() > MIN_FILLED
-            && !DenseColumns::find(examples).is_empty();
-        if !has_small_trees {
-            return max_nodes;
-        }
-        // A node has a weight for each column.
-        let n_nodes = examples.n_labels.max(MIN_TREE_WEIGHTS / n_columns);
-        max_nodes.min((n_nodes / n_estimators as usize) as u32 + 1)
-    }
-
-    /// Grows the trees of these numbers, of up to `max_nodes` nodes.
+    /// Grows the trees of these numbers.
     pub(super) fn grow_trees(
         &self,
         numbers: &[usize],
-        max_nodes: u32,
         n_threads: usize,
         control: &Control,
     ) -> Result<Vec<Tree>> {
-        let params = Params {
-            max_nodes,
-            ..self.params.clone()
-        };
         let context = TrainingContext {
             examples: &self.examples,
-            params: &params,
-            is_dense: self.examples.filled() > MIN_FILLED,
+            params: &self.params,
+            is_dense: self.examples.filled() > 0.5,
             control,
             copies: Pool::default(),
         };
@@ -133,11 +102,7 @@ impl TrainingSet {
             let tree = numbers[i];
             let is_out = |&row: &u32| self.has_scorers() && leaves_out(seed, n_rows, tree, row);
             let rows = (0..n_rows as u32).filter(|row| !is_out(row)).collect();
-            let mut tree = grow(&context, rows, seed_of(seed, tree), n_ahead)?;
-            // A tree that is kept small has not collapsed.
-            let is_whole = tree.len() + params.arity as usize <= max_nodes as usize;
-            tree.is_mixed &= is_whole || max_nodes == self.params.max_nodes;
-            Ok(tree)
+            grow(&context, rows, seed_of(seed, tree), n_ahead)
         };
         with_threads(n_threads, |is_parallel| {
             map_with_worker(is_parallel, (numbers.len(), 1), || (), grow_tree)

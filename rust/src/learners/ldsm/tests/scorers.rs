@@ -1,10 +1,8 @@
 //! Models with scorers.
 
-use super::super::train::MIN_TREE_WEIGHTS;
 use super::prediction::{all, by_trees, change, inside, Change};
 use super::*;
 use crate::learners::one_against_some::{Calibration, Join, RowMargins};
-use crate::params::to_json;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20))]
@@ -77,56 +75,6 @@ proptest! {
         prop_assert!(bytes == kept.fit(&params).to_bytes().unwrap());
         prop_assert!(bytes == scaled.fit(&params).to_bytes().unwrap());
     }
-}
-
-/// Beside scorers of dense rows, trees are small unless they rank better.
-#[test]
-fn trees_are_small_beside_scorers_of_dense_rows() {
-    const N_ROWS: u32 = 300;
-    let params = Params {
-        n_estimators: 1000,
-        max_nodes: 40,
-        ..with_scorers()
-    };
-    let small = MIN_TREE_WEIGHTS / WIDTH / params.n_estimators as usize + 1;
-    let are_small = |trees: &[Tree]| trees.iter().all(|tree| tree.len() <= small);
-    let linear = fixed(N_ROWS, true);
-    let ldsm = linear.fit(&params);
-    assert!(are_small(&ldsm.trees));
-    // Only trees that end before have collapsed.
-    let is_stopped = |tree: &&Tree| tree.len() + tree.arity as usize > small;
-    assert!(ldsm
-        .trees
-        .iter()
-        .filter(is_stopped)
-        .all(|tree| !tree.is_mixed));
-    let alone = Params {
-        scorers: Scorers::None,
-        ..params.clone()
-    };
-    assert!(!are_small(&linear.fit(&alone).trees));
-    // Labels are two intervals of a column each, which linear scorers cannot separate.
-    let mut intervals = Data::empty(false);
-    for i in 0..N_ROWS {
-        let place = i * 37 % N_ROWS;
-        let x = 2.0 * place as f32 / N_ROWS as f32 - 1.0;
-        let others = (1..WIDTH as u32).map(|c| (c, 0.01 + (i * c % 7) as f32 / 1000.0));
-        let row: Vec<(u32, f32)> = [(0, x)].into_iter().chain(others).collect();
-        let label = 2 * place * N_CLASSES as u32 / N_ROWS % N_CLASSES as u32;
-        intervals.push(&row, &[label], 1.0);
-    }
-    let mut ldsm = intervals.fit(&params);
-    assert!(!are_small(&ldsm.trees));
-    // Trees that are added are like the others.
-    let n_estimators = params.n_estimators + 5;
-    let more = Params {
-        n_estimators,
-        ..params.clone()
-    };
-    ldsm.set_params(&to_json(&more).unwrap()).unwrap();
-    ldsm.fit(&intervals.batch(), with(1, true), &control())
-        .unwrap();
-    assert!(!are_small(&ldsm.trees[params.n_estimators as usize..]));
 }
 
 /// Trees that are added later know labels that have no scorer.
