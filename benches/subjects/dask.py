@@ -41,7 +41,7 @@ def cases(seeds=3):
         for n in numbers:
             settings = {"n_workers": n, "limit": limit, "rows": rows}
             for seed in range(1 if rows else seeds):
-                yield Case("dask", name, f"{n} workers", settings, seed)
+                yield Case("dask", name, f"workers: {n}", settings, seed)
     yield Case("dask", SETS[-1], "steps")
     for name in (CLASSES, *SETS):
         for learner in LEARNERS:
