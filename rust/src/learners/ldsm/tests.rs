@@ -26,7 +26,9 @@ use crate::data::{
     Batch, Examples, Indices, LabelSets, Labels, Preparation, RowBuffer, Rows, Scaling, Targets,
     Values,
 };
-use crate::error::Error;
+use crate::error::{Error, Result};
+use crate::file::{Bundle, Persist};
+use crate::learners::one_against_some::GroupFacts;
 use crate::model::{Classifier, FitOptions, LabelSelection, Learner, PredictOptions, Query};
 use crate::tree::NodeId;
 
@@ -243,6 +245,31 @@ pub(in crate::learners) fn with(n_threads: usize, warm_start: bool) -> FitOption
 
 pub(in crate::learners) fn control() -> Control {
     Control::new(0)
+}
+
+/// Stores and restores a part of a training.
+pub(in crate::learners) fn sent<P: Persist + Default>(part: &P) -> Result<P> {
+    let mut bundle = Bundle::new("part");
+    part.put(&mut bundle);
+    let mut again = P::default();
+    again.fill(&mut bundle).map(|()| again)
+}
+
+/// Returns facts about groups among which the labels of examples are shared out in turn.
+pub(in crate::learners) fn facts_in_turn(examples: &Examples, n_groups: u32) -> GroupFacts {
+    let mut counts = vec![0; examples.n_labels];
+    let labels = examples.labels.entries().iter();
+    labels.for_each(|&label| counts[label as usize] += 1);
+    GroupFacts {
+        groups: (0..counts.len() as u32)
+            .map(|label| label % n_groups)
+            .collect(),
+        n_groups: n_groups as usize,
+        counts,
+        n_rows: examples.len(),
+        mean_weight: 1.0,
+        ..GroupFacts::default()
+    }
 }
 
 pub(in crate::learners) fn is_near(a: f64, b: f64, tolerance: f64) -> bool {

@@ -3,8 +3,8 @@
 use super::super::TrainingSet;
 use super::*;
 use crate::error::Result;
-use crate::file::{Bundle, Persist};
-use crate::learners::one_against_some::{GroupFacts, GroupScorers, Groups, Piece};
+use crate::file::Bundle;
+use crate::learners::one_against_some::{GroupScorers, Groups, Piece};
 
 /// Joins trees of these `numbers` that are grown one by one.
 fn joined(data: &Data, params: &Params, numbers: &[usize]) -> Result<Ldsm> {
@@ -64,28 +64,9 @@ fn scorers_of_groups_are_joined() {
     let numbers: Vec<usize> = (0..params.n_estimators as usize).collect();
     let trees = Ldsm::with_trees(&training, &numbers, 1, &control).unwrap();
     let examples = &training.examples;
-    let mut counts = [0; N_CLASSES];
-    for &label in examples.labels.entries().iter() {
-        counts[label as usize] += 1;
-    }
     for n_groups in [1, 3] {
-        let facts = training.complete(GroupFacts {
-            groups: (0..N_CLASSES as u32)
-                .map(|label| label % n_groups)
-                .collect(),
-            n_groups: n_groups as usize,
-            counts: counts.to_vec(),
-            n_rows: examples.len(),
-            mean_weight: 1.0,
-            ..GroupFacts::default()
-        });
-        let read = || {
-            let mut bundle = Bundle::new("facts");
-            facts.put(&mut bundle);
-            let mut again = GroupFacts::default();
-            again.fill(&mut bundle).unwrap();
-            Groups::new(again)
-        };
+        let facts = training.complete(facts_in_turn(examples, n_groups));
+        let read = || Groups::new(sent(&facts).unwrap());
         let groups = read();
         let pieces = trees.divide(examples, None, &groups, &control).unwrap();
         assert_eq!(pieces.len(), n_groups as usize);
@@ -103,19 +84,13 @@ fn scorers_of_groups_are_joined() {
         let parts: Vec<GroupScorers> = mined.into_iter().enumerate().map(train).collect();
         let join = |parts: &[GroupScorers]| {
             // Scorers travel as bytes.
-            let copied = |part| {
-                let mut bundle = Bundle::new("scorers");
-                Persist::put(part, &mut bundle);
-                let mut again = GroupScorers::default();
-                again.fill(&mut bundle).map(|()| again)
-            };
-            let parts = parts.iter().map(copied).collect::<Result<Vec<_>>>()?;
+            let parts = parts.iter().map(sent).collect::<Result<Vec<_>>>()?;
             let trees = trees.clone();
             trees.complete(&training, Some((read(), parts, settings)), 1, &control)
         };
         let model = join(&parts).unwrap();
         let biases = &model.scorers.as_ref().unwrap().weights.biases;
-        for (label, &n) in counts.iter().enumerate() {
+        for (label, &n) in facts.counts.iter().enumerate() {
             assert_eq!(biases[label].is_finite(), n > 0);
         }
         let again = Ldsm::from_bytes(&model.to_bytes().unwrap()).unwrap();

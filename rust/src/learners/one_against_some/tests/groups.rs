@@ -2,8 +2,7 @@
 
 use super::super::train::ScorerParams;
 use super::*;
-use crate::file::{Bundle, Persist};
-use crate::learners::ldsm::tests::control;
+use crate::learners::ldsm::tests::{control, facts_in_turn, sent};
 
 const N_GROUPS: u32 = 3;
 const PARAMS: ScorerParams = ScorerParams {
@@ -17,24 +16,11 @@ const PARAMS: ScorerParams = ScorerParams {
 /// Returns examples, groups of their labels, and the pieces of all groups.
 fn divided() -> (Examples, Groups, Vec<Piece>) {
     let examples = fixed(120, false).examples();
-    let mut counts = [0; N_CLASSES];
-    examples
-        .labels
-        .entries()
-        .iter()
-        .for_each(|&label| counts[label as usize] += 1);
     let facts = GroupFacts {
-        groups: (0..N_CLASSES as u32)
-            .map(|label| label % N_GROUPS)
-            .collect(),
-        n_groups: N_GROUPS as usize,
-        counts: counts.to_vec(),
-        n_rows: examples.len(),
-        mean_weight: 1.0,
         n_sampled: examples.len(),
         column_counts: examples.column_counts(),
-        dense: vec![],
         params: PARAMS,
+        ..facts_in_turn(&examples, N_GROUPS)
     };
     let groups = Groups::new(sent(&facts).unwrap());
     let fit_sample = FitSample::new(examples.len());
@@ -53,15 +39,6 @@ fn divided() -> (Examples, Groups, Vec<Piece>) {
 
 fn piece(group: usize) -> Piece {
     divided().2.swap_remove(group)
-}
-
-/// Stores and restores a part.
-fn sent<P: Persist + Default>(part: &P) -> Result<P, String> {
-    let mut bundle = Bundle::new("part");
-    part.put(&mut bundle);
-    let mut again = P::default();
-    again.fill(&mut bundle).map_err(|error| error.to_string())?;
-    Ok(again)
 }
 
 #[test]
@@ -124,7 +101,7 @@ fn damaged_pieces_are_refused() {
     for damage in damages {
         let mut piece = piece(0);
         damage(&mut piece);
-        let error = sent(&piece).unwrap_err();
+        let error = sent(&piece).unwrap_err().to_string();
         assert!(
             error.contains("rows and negatives of a group do not match"),
             "{error}"
@@ -146,7 +123,7 @@ fn damaged_facts_are_refused() {
     for damage in damages {
         let mut facts = divided().1.facts;
         damage(&mut facts);
-        let error = sent(&facts).unwrap_err();
+        let error = sent(&facts).unwrap_err().to_string();
         assert!(
             error.contains("labels, groups and counts do not match"),
             "{error}"
