@@ -178,8 +178,8 @@ def test_damaged_parts_are_refused(halves):
     trees = [sample.trees([number], 1) for number in range(3)]
     of, counts = np.arange(n_labels, dtype=np.uint32) % 2, np.bincount(labels).astype(np.uint32)
     groups = sample.groups(of, 2, counts, N_ROWS, 1.0)
-    first, second = sample.divide(trees, groups)
-    mined = [_core.ldsm_mine(groups, *each) for each in ((0, [first]), (1, [second, b""]))]
+    (first, second), (other, _) = (sample.divide(trees, groups, (part, 1)) for part in (0, 1))
+    mined = [_core.ldsm_mine(groups, *each) for each in ((0, [first, other]), (1, [second, b""]))]
     settings = _core.ldsm_choose(groups, [gains for _, gains in mined])
     scorers = [_core.ldsm_scorers(groups, i, mined[i], settings) for i in range(2)]
     sample.model(trees, 1, (groups, scorers, settings))
@@ -194,18 +194,20 @@ def test_damaged_parts_are_refused(halves):
         sample.model(trees, 1, (groups, scorers[:1], settings))
     with pytest.raises(ValueError, match="the parts must have 3 trees together, got 2"):
         sample.model(trees[:2], 1, (groups, scorers, settings))
+    with pytest.raises(ValueError, match="there is no such part of the sample"):
+        sample.divide(trees, groups, (2, 1))
     with pytest.raises(ValueError, match="there is no such group"):
         _core.ldsm_mine(groups, 2, [first])
     with pytest.raises(ValueError, match="the pieces of a group do not match"):
-        _core.ldsm_mine(groups, 0, [first, first])
+        _core.ldsm_mine(groups, 0, [other, first])
     with pytest.raises(ValueError, match="gains and settings do not match"):
         _core.ldsm_choose(groups, [[[0.0]]])
     for changed in ((of, 1, counts), (of, 2, 0 * counts), (of[1:], 2, counts)):
         facts = sample.groups(*changed, N_ROWS, 1.0)
         with pytest.raises(_core.ModelFileError, match="labels, groups and counts do not match"):
-            sample.divide(trees, facts)
+            sample.divide(trees, facts, (0, 1))
     narrow = _core.LdsmTraining(params, n_labels, X[:, 1:], labels, np.ones(N_ROWS))
     with pytest.raises(ValueError, match="rows, trees and groups do not match"):
-        sample.divide(trees, narrow.groups(of, 2, counts, N_ROWS, 1.0))
+        sample.divide(trees, narrow.groups(of, 2, counts, N_ROWS, 1.0), (0, 1))
     with pytest.raises(ValueError, match="X has no rows"):
         trained([(sp.csr_matrix((0, 300)), Y[:0], None)])

@@ -79,17 +79,17 @@ def _model(tasks: Tasks, plan: Plan, parts: list[Future], rows: str, workers: Wo
         for number in range(n_trees)
     ]
     model = _core.LdsmTraining.model
-    n_groups = max(1, min(max(_GROUPS, len(parts)), n_classes // _LABELS)) if len(parts) > 1 else 1
+    n_parts = max(1, sum(found.n_rows > 0 for found in plan.facts))
+    n_groups = max(1, min(max(_GROUPS, n_parts), n_classes // _LABELS)) if n_parts > 1 else 1
     if params["scorers"] == "none" or (n_groups == 1 and share == 1):
         return tasks.submit("scorers", model, sample, trees, min(threads))
     tallies = [tasks.submit("tally", _tally, pick, n_classes, trees[0], *one) for one in numbered]
     groups = tasks.submit("groups", _grouped, tallies, n_groups, sample)
-    divided = [tasks.submit("divide", _core.LdsmTraining.divide, sample, trees, groups)]
-    if share < 1:
-        divided += [
-            tasks.submit("divide", _divided, pick, n_groups, trees, groups, *one)
-            for one in numbered
-        ]
+    # Pieces with rows of the fit, which are part 0 of the sample, come first.
+    divide = _core.LdsmTraining.divide, sample, trees, groups
+    divided = [tasks.submit("divide", *divide, (i, n_parts)) for i in range(n_parts + 1)]
+    others = _divided, pick, n_groups, trees, groups
+    divided += [tasks.submit("divide", *others, *one) for one in numbered if share < 1]
     mined = []
     for group in range(n_groups):
         pieces = [tasks.submit("piece", itemgetter(group), one) for one in divided]

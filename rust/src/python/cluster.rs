@@ -1,6 +1,7 @@
 //! Training on several machines: `_core.LdsmTraining`, which trains single trees of LdSM, and
 //! functions that train its scorers by groups of labels. Rows and scorers of a group travel as bytes.
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -22,9 +23,11 @@ type Object<'py> = Bound<'py, PyAny>;
 /// Kind of all parts; they differ by their fields.
 const KIND: &str = "ldsm_part";
 
-fn stored(part: &impl Persist) -> Result<Vec<u8>> {
+/// Stores a part, which is in memory at most twice.
+fn stored(part: impl Persist) -> Result<Vec<u8>> {
     let mut bundle = Bundle::new(KIND);
     part.put(&mut bundle);
+    drop(part);
     bundle.to_bytes()
 }
 
@@ -71,9 +74,8 @@ pub(super) fn ldsm_divide(
     let batch = examples.batch(facts.groups.len(), false)?;
     let batch = batch.with_weights(Some(&weights));
     with_trees(X.py(), &trees, |trees, control| {
-        let (examples, groups) = (trees.read(&batch, control)?, Groups::new(facts));
-        let pieces = trees.divide(&examples, Some(number), &groups, control)?;
-        pieces.iter().map(stored).collect()
+        let pieces = trees.divide(&batch, number, &Groups::new(facts), control)?;
+        pieces.into_iter().map(stored).collect()
     })
 }
 
@@ -91,7 +93,7 @@ pub(super) fn ldsm_mine(
         let filled = pieces.iter().filter(|piece| !piece.is_empty());
         let pieces = filled.map(|piece| restored(piece));
         let (piece, gains) = groups.mine(group, pieces, control)?;
-        Ok((stored(&piece)?, gains))
+        Ok((stored(piece)?, gains))
     })
 }
 
@@ -112,7 +114,7 @@ pub(super) fn ldsm_scorers(
 ) -> PyResult<Vec<u8>> {
     let (groups, mined) = (groups_of(groups)?, mined.0);
     watched(py, None, |control| {
-        stored(&groups.train(group, restored(&mined)?, settings, control)?)
+        stored(groups.train(group, restored(&mined)?, settings, control)?)
     })
 }
 
@@ -185,20 +187,22 @@ impl LdsmTraining {
             mean_weight,
             ..GroupFacts::default()
         });
-        Ok(stored(&facts)?)
+        Ok(stored(facts)?)
     }
 
-    /// Returns the rows of each group of labels.
+    /// Returns the rows of each group of labels, for a part of these rows: part 0 of n has the rows of
+    /// the fit, parts 1 to n have the others.
     fn divide(
         &self,
         py: Python<'_>,
         trees: Vec<Py<Classifier>>,
         groups: &[u8],
+        part: (usize, NonZeroUsize),
     ) -> PyResult<Vec<Vec<u8>>> {
         with_trees(py, &trees, |trees, control| {
             let groups = groups_of(groups)?;
-            let pieces = trees.divide(&self.0.examples, None, &groups, control)?;
-            pieces.iter().map(stored).collect()
+            let pieces = trees.divide_sample(&self.0.examples, part, &groups, control)?;
+            pieces.into_iter().map(stored).collect()
         })
     }
 

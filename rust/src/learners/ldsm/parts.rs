@@ -1,8 +1,10 @@
 //! Training on rows that lie in several places: trees on a sample of them, scorers by groups of
 //! labels. See [`Groups`](crate::learners::one_against_some::Groups).
 
+use std::num::NonZeroUsize;
+
 use super::model::Ldsm;
-use super::train::{candidates, TrainingSet};
+use super::train::{candidates, leaves_out, TrainingSet};
 use crate::control::Control;
 use crate::data::{Batch, Examples, Preparation};
 use crate::error::{require, Error, Result};
@@ -36,8 +38,7 @@ impl Ldsm {
         self.scorers = if let Some((groups, parts, settings)) = parts {
             let fit_sample = FitSample::new(training.examples.len());
             let fit = training.examples.chosen(|row| fit_sample.contains(row));
-            let all = FitSample::first(fit.len());
-            let found = self.candidates(&fit, &groups, all, false, control)?;
+            let found = self.candidates(&fit, &groups, true, |_, _| true, control)?;
             Some(groups.join(&parts, &fit, &found.scored, settings)?)
         } else {
             training.train_scorers(&self.trees, n_threads, control)?
@@ -46,51 +47,58 @@ impl Ldsm {
         Ok(self)
     }
 
-    /// Prepares rows that the trees were not grown on. Weights are divided by the mean of all rows.
-    pub fn read(&self, batch: &Batch<'_>, control: &Control) -> Result<Examples> {
-        let preparation = self.preparation.as_ref();
-        let preparation = preparation.ok_or_else(|| Error::data("there are no trees"))?;
-        preparation.check_columns(&batch.rows)?;
-        Examples::read(batch, preparation, batch.targets.n_classes(), control)
-    }
-
-    /// Returns the candidates of rows by the trees, which were `grown_on` them or have left all out.
+    /// Returns the candidates of rows by the trees that left them out, as `is_out` says.
     fn candidates(
         &self,
         examples: &Examples,
         groups: &Groups,
-        fit_sample: FitSample,
-        grown_on: bool,
+        is_fit: bool,
+        is_out: impl Fn(usize, u32) -> bool + Sync + Send,
         control: &Control,
     ) -> Result<Candidates> {
         let width = self.preparation.as_ref().map(Preparation::width);
         let sizes = (Some(examples.width), examples.n_labels);
         let is_sound = (width, self.n_classes) == sizes && groups.fits(examples);
         require(is_sound, "rows, trees and groups do not match")?;
+        let fit_sample = FitSample::first(if is_fit { examples.len() } else { 0 });
         let (trees, params) = (&self.trees, &groups.facts.params);
-        candidates(
-            examples, trees, params, fit_sample, grown_on, false, control,
-        )
+        candidates(examples, trees, params, fit_sample, is_out, false, control)
     }
 
-    /// Divides rows among the groups: the sample that the trees were grown on, or the rows of a place
-    /// with a number.
-    pub fn divide(
+    /// Divides a part of the sample that the trees were grown on among the groups: the rows of the
+    /// fit are part 0, the others are parts 1 to `n_parts`.
+    pub fn divide_sample(
         &self,
-        examples: &Examples,
-        place: Option<u64>,
+        sample: &Examples,
+        (part, n_parts): (usize, NonZeroUsize),
         groups: &Groups,
         control: &Control,
     ) -> Result<Vec<Piece>> {
-        let (grown_on, n) = (place.is_none(), examples.len());
-        let fit_sample = place.map_or_else(|| FitSample::new(n), |_| FitSample::first(0));
-        let found = self.candidates(examples, groups, fit_sample, grown_on, control)?;
-        let seed = place.map_or(0, |number| (number + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        Ok(groups.divide(
-            examples,
-            fit_sample,
-            &found,
-            groups.facts.params.seed ^ seed,
-        ))
+        require(part <= n_parts.get(), "there is no such part of the sample")?;
+        let (n, fit_sample) = (sample.len(), FitSample::new(sample.len()));
+        let part_of = |row| (!fit_sample.contains(row)).then(|| row as usize % n_parts);
+        let is_in = |row: &u32| part_of(*row) == part.checked_sub(1);
+        let rows: Vec<u32> = (0..n as u32).filter(is_in).collect();
+        let examples = sample.chosen(|row| is_in(&row));
+        let is_out = |tree, i: u32| leaves_out(self.params.seed, n, tree, rows[i as usize]);
+        let found = self.candidates(&examples, groups, part == 0, is_out, control)?;
+        Ok(groups.divide(&examples, &found, part as u64))
+    }
+
+    /// Divides rows that the trees have not learned among the groups. Each place has another
+    /// `number`. Weights are divided by the mean of all rows.
+    pub fn divide(
+        &self,
+        batch: &Batch<'_>,
+        number: u64,
+        groups: &Groups,
+        control: &Control,
+    ) -> Result<Vec<Piece>> {
+        let preparation = self.preparation.as_ref();
+        let preparation = preparation.ok_or_else(|| Error::data("there are no trees"))?;
+        preparation.check_columns(&batch.rows)?;
+        let examples = Examples::read(batch, preparation, batch.targets.n_classes(), control)?;
+        let found = self.candidates(&examples, groups, false, |_, _| true, control)?;
+        Ok(groups.divide(&examples, &found, !number))
     }
 }

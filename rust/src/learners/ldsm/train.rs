@@ -124,12 +124,13 @@ impl TrainingSet {
             let dense_columns = DenseColumns::find(examples);
             let params = self.params.scorer_params(!dense_columns.is_empty());
             let fit_sample = FitSample::new(examples.len());
+            let (n, seed) = (examples.len(), params.seed);
             let found = candidates(
                 examples,
                 trees,
                 &params,
                 fit_sample,
-                true,
+                |tree, row| leaves_out(seed, n, tree, row),
                 is_parallel,
                 control,
             )?;
@@ -247,14 +248,14 @@ pub fn leaves_out(seed: u64, n_rows: usize, tree: usize, row: u32) -> bool {
     place < HELD_OUT_SHARE
 }
 
-/// Returns the candidates of all rows by the trees that left them out; a row that each tree has
-/// learned gets none. If the trees were not `grown_on` these rows, each has left them out.
+/// Returns the candidates of all rows by the trees that left them out, as `is_out` says; a row that
+/// each tree has learned gets none.
 pub fn candidates(
     examples: &Examples,
     trees: &[Tree],
     params: &ScorerParams,
     fit_sample: FitSample,
-    grown_on: bool,
+    is_out: impl Fn(usize, u32) -> bool + Sync + Send,
     is_parallel: bool,
     control: &Control,
 ) -> Result<Candidates> {
@@ -263,9 +264,8 @@ pub fn candidates(
     let score_block = |(hits, scores): &mut (LeafHits, LabelScores), block: usize| {
         let start = (block * MAX_BLOCK_ROWS) as u32;
         let rows = start..n_rows.min(start + MAX_BLOCK_ROWS as u32);
-        let is_out = |tree, row| !grown_on || leaves_out(params.seed, examples.len(), tree, row);
         let (all_rows, width) = (&examples.rows, examples.width);
-        hits.find(trees, all_rows, rows.clone(), width, is_out, control)?;
+        hits.find(trees, all_rows, rows.clone(), width, &is_out, control)?;
         let candidates = rows.enumerate().map(|(i, row)| {
             hits.average(i, trees, scores);
             row_candidates(examples, row, scores, params.n_negatives, fit_sample)

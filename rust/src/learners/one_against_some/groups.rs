@@ -155,24 +155,19 @@ impl Groups {
         self.places[label as usize]
     }
 
-    /// Returns the pieces of all groups, from `examples` that fit, with these candidates. Each place
-    /// has another seed for random negatives.
-    pub fn divide(
-        &self,
-        examples: &Examples,
-        fit_sample: FitSample,
-        candidates: &Candidates,
-        seed: u64,
-    ) -> Vec<Piece> {
+    /// Returns the pieces of all groups, from `examples` that fit, with these candidates: the first
+    /// rows, which have scored ones, are rows of the fit. Each place has another `number`, with which
+    /// it draws random negatives.
+    pub fn divide(&self, examples: &Examples, candidates: &Candidates, number: u64) -> Vec<Piece> {
         let piece = |n_labels| Piece::new(self.width(), n_labels);
         let mut pieces: Vec<Piece> = self.labels.lengths().map(piece).collect();
         let place = |&label: &u32| self.places[label as usize];
-        let rows = 0..examples.len() as u32;
-        let (fit, others): (Vec<u32>, Vec<u32>) = rows.partition(|&row| fit_sample.contains(row));
+        let seed = mix(self.facts.params.seed ^ number);
         let mut found = Vec::new();
-        for (i, &row) in fit.iter().chain(&others).enumerate() {
+        for row in 0..examples.len() as u32 {
+            let i = row as usize;
             let own = examples.labels(row).iter().map(place);
-            let hard = candidates.hard.get(row as usize).iter().map(place);
+            let hard = candidates.hard.get(i).iter().map(place);
             found.clear();
             found.extend(own.map(|place| (place, false)));
             found.extend(hard.map(|place| (place, true)));
@@ -188,12 +183,12 @@ impl Groups {
                     wanted.map(|&((_, number), _)| number).collect()
                 };
                 piece.push(examples, row, &labels(false), &labels(true));
-                if i < fit.len() {
+                if i < candidates.scored.len() {
                     let scored = candidates.scored.get(i).iter();
                     let placed = scored.map(|(label, score)| (place(label), *score));
                     let own = placed.filter(|&((of, _), _)| of == group);
                     (piece.scored).push(own.map(|((_, number), score)| (number, score)));
-                    piece.fit.push(i as u32);
+                    piece.fit.push(row);
                 }
             }
         }

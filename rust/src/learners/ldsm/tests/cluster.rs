@@ -1,5 +1,7 @@
 //! Trees that are grown one by one and sent as bytes, compared with a fit.
 
+use std::num::NonZeroUsize;
+
 use super::super::TrainingSet;
 use super::*;
 use crate::error::Result;
@@ -68,13 +70,15 @@ fn scorers_of_groups_are_joined() {
         let facts = training.complete(facts_in_turn(examples, n_groups));
         let read = || Groups::new(sent(&facts).unwrap());
         let groups = read();
-        let pieces = trees.divide(examples, None, &groups, &control).unwrap();
-        assert_eq!(pieces.len(), n_groups as usize);
-        let mine = |(group, piece)| {
-            let pieces = std::iter::once(Ok(piece));
+        let n_parts = NonZeroUsize::new(2).unwrap();
+        let divide = |part| trees.divide_sample(examples, (part, n_parts), &groups, &control);
+        let divided: Vec<Vec<Piece>> = (0..3).map(|part| divide(part).unwrap()).collect();
+        assert!(divide(3).is_err());
+        let mine = |group: usize| {
+            let pieces = divided.iter().map(|pieces| sent(&pieces[group]));
             groups.mine(group, pieces, &control).unwrap()
         };
-        let (mined, gains): (Vec<Piece>, Vec<_>) = pieces.into_iter().enumerate().map(mine).unzip();
+        let (mined, gains): (Vec<Piece>, Vec<_>) = (0..n_groups as usize).map(mine).unzip();
         let settings = groups.choose(&gains).unwrap();
         assert_eq!(settings.1, params.cost.unwrap());
         let train = |(group, mined)| {

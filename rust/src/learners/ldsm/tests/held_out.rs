@@ -31,7 +31,8 @@ proptest! {
         let present = data.select(data.present());
         let ldsm = present.fit(&params);
         let (examples, n_rows) = (present.examples(), present.len());
-        let found = candidates(&examples, &ldsm.trees, &params.scorer_params(false), FitSample::new(n_rows), true, false, &control()).unwrap();
+        let (fit, is_out) = (FitSample::new(n_rows), |tree, row| leaves_out(params.seed, n_rows, tree, row));
+        let found = candidates(&examples, &ldsm.trees, &params.scorer_params(false), fit, is_out, false, &control()).unwrap();
         prop_assert_eq!(found.scored.len(), n_rows.div_ceil(5));
         for row in 0..n_rows {
             let trees = ldsm.trees.iter().enumerate();

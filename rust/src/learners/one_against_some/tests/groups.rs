@@ -23,17 +23,16 @@ fn divided() -> (Examples, Groups, Vec<Piece>) {
         ..facts_in_turn(&examples, N_GROUPS)
     };
     let groups = Groups::new(sent(&facts).unwrap());
-    let fit_sample = FitSample::new(examples.len());
     let mut candidates = Candidates::default();
     for row in 0..examples.len() as u32 {
         candidates
             .hard
             .push((0..N_CLASSES as u32).filter(|&label| label % 4 == row % 4));
-        if fit_sample.contains(row) {
+        if row < 24 {
             candidates.scored.push([(0, 0.5), (4, 0.25)]);
         }
     }
-    let pieces = groups.divide(&examples, fit_sample, &candidates, 0);
+    let pieces = groups.divide(&examples, &candidates, 0);
     (examples, groups, pieces)
 }
 
