@@ -1,12 +1,16 @@
 //! Converts arrays of numpy and scipy to borrowed views of the core, and its arrays to numpy.
+//!
+//! Names of attributes that every prediction reads are interned. Python without the lock looks up
+//! other names under a lock that all threads share.
 
 use numpy::ndarray::{Dimension, Ix1, Ix2};
 use numpy::{
     Element, IntoPyArray, PyReadonlyArray, PyReadonlyArray1, PyUntypedArray, PyUntypedArrayMethods,
 };
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyString};
 
 use crate::data::{Batch, Indices, LabelSets, Labels, Rows, Targets, Values};
 use crate::file::{Array, Report, Shape};
@@ -30,7 +34,7 @@ impl<'py, A: Element, B: Element, D: Dimension> Either<'py, A, B, D> {
         a.or_else(|_| array.extract().map(Self::B)).ok()
     }
 
-    fn take(owner: &Bound<'py, PyAny>, name: &str) -> PyResult<Self> {
+    fn take(owner: &Bound<'py, PyAny>, name: &Bound<'py, PyString>) -> PyResult<Self> {
         let array = owner.getattr(name)?;
         Self::borrow(&array).ok_or_else(|| {
             PyTypeError::new_err(format!("{name}: unsupported dtype {}", dtype_of(&array)))
@@ -96,11 +100,12 @@ pub(super) struct SparseArg<'py> {
 
 impl<'py> SparseArg<'py> {
     pub fn take(x: &Bound<'py, PyAny>) -> PyResult<Self> {
-        let (_, n_cols): (usize, usize) = x.getattr("shape")?.extract()?;
+        let py = x.py();
+        let (_, n_cols): (usize, usize) = x.getattr(intern!(py, "shape"))?.extract()?;
         Ok(Self {
-            starts: Either::take(x, "indptr")?,
-            columns: Either::take(x, "indices")?,
-            values: Either::take(x, "data")?,
+            starts: Either::take(x, intern!(py, "indptr"))?,
+            columns: Either::take(x, intern!(py, "indices"))?,
+            values: Either::take(x, intern!(py, "data"))?,
             n_cols,
         })
     }
@@ -134,7 +139,7 @@ impl<'py> RowsArg<'py> {
     pub fn find(x: &Bound<'py, PyAny>) -> PyResult<Option<Self>> {
         Ok(match Either::borrow(x) {
             Some(dense) => Some(Self::Dense(dense)),
-            None if x.hasattr("indptr")? => Some(Self::Csr(SparseArg::take(x)?)),
+            None if x.hasattr(intern!(x.py(), "indptr"))? => Some(Self::Csr(SparseArg::take(x)?)),
             None => None,
         })
     }
@@ -161,8 +166,8 @@ pub(super) struct LabelSetsArg<'py>(IndexArray<'py>, IndexArray<'py>);
 
 impl<'py> LabelSetsArg<'py> {
     pub fn take(y: &Bound<'py, PyAny>) -> PyResult<Self> {
-        let starts = Either::take(y, "indptr")?;
-        Ok(Self(starts, Either::take(y, "indices")?))
+        let starts = Either::take(y, intern!(y.py(), "indptr"))?;
+        Ok(Self(starts, Either::take(y, intern!(y.py(), "indices"))?))
     }
 
     /// Checks the label sets and returns a view.
@@ -179,7 +184,7 @@ pub(super) enum TargetsArg<'py> {
 
 impl<'py> TargetsArg<'py> {
     pub fn take(y: &Bound<'py, PyAny>) -> PyResult<Self> {
-        if y.hasattr("indptr")? {
+        if y.hasattr(intern!(y.py(), "indptr"))? {
             return LabelSetsArg::take(y).map(Self::Sets);
         }
         let refused = |_| PyTypeError::new_err("y must be a uint32 array of one dimension");
@@ -254,7 +259,7 @@ pub(super) fn to_numpy(py: Python<'_>, array: Array) -> Bound<'_, PyAny> {
 
 /// Returns `array` with this number of rows and columns.
 pub(super) fn shaped(array: Bound<'_, PyAny>, shape: (usize, usize)) -> PyResult<Bound<'_, PyAny>> {
-    array.call_method1("reshape", (shape,))
+    array.call_method1(intern!(array.py(), "reshape"), (shape,))
 }
 
 /// Returns the columns of a report by name.

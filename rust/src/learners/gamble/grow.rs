@@ -194,11 +194,9 @@ impl Grower {
         let mut sampled = Untaken::new(&mut self.sampled);
         let mut others = Untaken::new(&mut self.others);
         let leaves_with_rows = leaves.iter().map(|&at| {
-            let Spans {
-                sampled: span,
-                others: others_span,
-            } = &nodes[at].spans;
-            (&nodes[at], [sampled.take(span), others.take(others_span)])
+            let spans = &nodes[at].spans;
+            let rows = [sampled.take(&spans.sampled), others.take(&spans.others)];
+            (&nodes[at], rows)
         });
         let leaves_with_rows: Vec<_> = leaves_with_rows.collect();
         // Leaves differ in size, so a thread takes one at a time.
@@ -423,9 +421,8 @@ impl Leaf {
         columns: &Pool<ColumnSearch>,
     ) -> GrownNode {
         let (labels, weights) = (training_set.labels, training_set.weights);
-        search
-            .node
-            .read(sampled, labels, weights, training_set.threads);
+        let threads = training_set.threads;
+        search.node.read(sampled, labels, weights, threads);
         let node = &search.node;
         let statistics = Statistics {
             n_rows: node.len() as u32,
