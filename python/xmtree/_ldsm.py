@@ -446,8 +446,7 @@ class LdSMClassifier(ThresholdMixin, LinearMixin, TreeMixin, Learner):
     def _to_probabilities(self, scores: NDArray[Any]) -> NDArray[np.float32]:
         if self._y_form != "labels":
             return np.asarray(np.maximum(scores, 0))
-        # The property is read once, as the core summarizes all trees for it. Scores without
-        # scorers are shares.
+        # The property is read once, as the core summarizes all trees for it.
         shares = self._calibration.shares
         scale: Scale = "share" if shares is None else "probability"
         return _core.share_probabilities(scores, scale, len(self.classes_), shares)

@@ -13,6 +13,7 @@ use crate::data::{Batch, Preparation, Ragged, Rows};
 use crate::error::{Error, Result};
 use crate::file::{Bundle, Nest, Report};
 use crate::learners::one_against_some::{OneAgainstSome, N_ROUNDS};
+use crate::metrics::Shares;
 use crate::model::{
     block_rows, checks, row_values, Blocks, Classifier, FitOptions, LabelSelection, Learner,
     PreparedScorers, Query, ReachedLeaf, Task, TopK, TopKArrays,
@@ -207,8 +208,10 @@ impl Classifier for Ldsm {
                 "shares_later_rest",
                 "shares_later_labels",
             ];
-            for (name, number) in names.into_iter().zip(calibration.shares.parameters()) {
-                report.scalar(name, number);
+            if calibration.shares != Shares::default() {
+                for (name, number) in names.into_iter().zip(calibration.shares.parameters()) {
+                    report.scalar(name, number);
+                }
             }
         }
         let is_small = |tree: &Tree| tree.len() * 100 < self.params.max_nodes as usize;

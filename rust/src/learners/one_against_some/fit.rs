@@ -222,6 +222,11 @@ pub fn fit_join(rows: &[FitRow]) -> (Join, f64) {
 const N_CALIBRATED: usize = 10;
 /// Least slope, so that probabilities grow with the score.
 const MIN_SLOPE: f64 = 0.01;
+/// Least decreases of the log loss by the map to shares: summed over the rows, and per row. If it
+/// reaches neither, the probabilities are only divided by their sum. The map is fitted to the rows that
+/// chose the join, so few of them make it too confident.
+const LEAST_GAIN: f64 = 3.0;
+const LEAST_ROW_GAIN: f64 = 0.03;
 
 /// Fits the calibration of scores by `join`.
 pub fn fit_calibration(rows: &[FitRow], join: Join, n_labels: usize) -> Calibration {
@@ -260,7 +265,26 @@ pub fn fit_calibration(rows: &[FitRow], join: Join, n_labels: usize) -> Calibrat
         width: MOST_SHARING,
         scale: Scale::Probability,
     };
-    let shares = Shares::fit(ranked, &hits, &weights, n_labels);
-    fitted.shares = shares.unwrap_or_default();
+    let Some(shares) = Shares::fit(ranked, &hits, &weights, n_labels) else {
+        return fitted;
+    };
+    let rows = scores.chunks_exact_mut(MOST_SHARING);
+    let rows = rows.zip(hits.chunks_exact(MOST_SHARING)).zip(&weights);
+    let (mut gain, mut weight) = (0.0, 0.0);
+    for ((scores, hits), &row_weight) in rows {
+        weight += row_weight;
+        // Only the map gives a probability to labels without a score.
+        let Some(own) = hits.iter().position(|&is_own| is_own) else {
+            gain = f64::INFINITY;
+            break;
+        };
+        let part = scores[own] / scores.iter().sum::<f32>();
+        shares.apply(Scale::Probability, n_labels, scores);
+        gain += row_weight * f64::from(scores[own] / part).ln();
+    }
+    let row_gain = gain / weight;
+    if row_gain >= LEAST_ROW_GAIN || row_gain * weights.len() as f64 >= LEAST_GAIN {
+        fitted.shares = shares;
+    }
     fitted
 }

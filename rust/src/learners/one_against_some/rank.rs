@@ -91,7 +91,8 @@ impl Join {
 pub struct Calibration {
     pub offset: f32,
     pub slope: f32,
-    /// The map from these probabilities to shares of one, for rows that have one label each.
+    /// The map from these probabilities to shares of one, for rows that have one label each. By
+    /// default the probabilities are divided by their sum.
     pub shares: Shares,
 }
 

@@ -3,6 +3,7 @@
 use super::super::fit::{best_gains, fit_calibration, fit_join, Candidate, FitRow};
 use super::*;
 use crate::learners::mix;
+use crate::metrics::Shares;
 
 /// A join that keeps the scores of the other model.
 const JOIN: Join = Join {
@@ -71,6 +72,42 @@ fn calibration_of_few_rows_is_valid() {
             assert!(0.0 < low && low < high && high < 1.0, "{found:?}");
         }
     }
+}
+
+/// Returns rows of two kinds, each with the scores of its labels and how often each is right.
+fn rows_of_two_kinds(kinds: [([f32; 3], [u8; 3]); 2]) -> Vec<FitRow> {
+    let rows = kinds.into_iter().flat_map(|(scores, n_right)| {
+        let right = (0..3).flat_map(move |own| (0..n_right[own]).map(move |_| own));
+        right.map(move |own| FitRow {
+            candidates: (0..3)
+                .map(|label| Candidate {
+                    score_before: scores[label],
+                    margin: 0.0,
+                    is_own: label == own,
+                })
+                .collect(),
+            weight: 1.0,
+        })
+    });
+    rows.collect()
+}
+
+#[test]
+fn shares_are_mapped_only_if_this_clearly_helps() {
+    let shares = |kinds| fit_calibration(&rows_of_two_kinds(kinds), JOIN, 3).shares;
+    // Labels are right as often as their scores say.
+    let as_scored = [
+        ([0.8, 0.15, 0.05], [16, 3, 1]),
+        ([0.5, 0.3, 0.2], [10, 6, 4]),
+    ];
+    assert_eq!(shares(as_scored), Shares::default());
+    // The best label is always right, but 0.4 is the score of a right and of a wrong one.
+    let best = [([0.5, 0.4, 0.1], [20, 0, 0]), ([0.4, 0.1, 0.1], [20, 0, 0])];
+    assert_ne!(shares(best), Shares::default());
+    // A right label without a score needs the map.
+    let mut rows = rows_of_two_kinds(as_scored);
+    rows[0].candidates.remove(0);
+    assert_ne!(fit_calibration(&rows, JOIN, 3).shares, Shares::default());
 }
 
 /// The join trusts the model that ranks the rows better.
