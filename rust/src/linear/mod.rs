@@ -23,4 +23,4 @@ pub use nag::{NagSlot, NagTotals, Span};
 pub(crate) use pn::{bounded_change, bounded_score, bounded_sum};
 pub use pn::{Power, Preconditioner, Scores, StepLimit};
 pub use regressors::{Optimizer, Rate, Regressors};
-pub use weights::{entries, lookup, prefetch_slot, AlignedRow, Slot, Table, Weights};
+pub use weights::{lookup, prefetch_slot, read_entries, AlignedRow, Slot, Table, Weights};

@@ -7,6 +7,8 @@
 //! Predictions are defined by the frozen tree, including the order of sums.
 //! [`Regressors::frozen_score`] computes the same on the weights of a tree that is still learning.
 
+use std::borrow::Cow;
+
 use super::nag::{Target, SIZES};
 use super::pn::{bounded_score, Scores};
 use super::{
@@ -190,11 +192,20 @@ impl Regressors {
     }
 
     /// Returns the weights of regressor `number` without state of the optimizer.
-    pub fn plain(&self, number: u32) -> Weights<f32> {
+    pub fn plain(&self, number: u32) -> Cow<'_, Weights<f32>> {
         let number = number as usize;
         match &self.kind {
-            Kind::Pn(_, all) | Kind::Plain(all) => all[number].clone(),
-            Kind::Nag(all) => all[number].1.map(|slot| slot.w),
+            Kind::Pn(_, all) | Kind::Plain(all) => Cow::Borrowed(&all[number]),
+            Kind::Nag(all) => Cow::Owned(all[number].1.map(|slot| slot.w)),
+        }
+    }
+
+    /// Number of slots in the table of regressor `number`; dense rows have none.
+    pub fn n_slots(&self, number: u32) -> usize {
+        let number = number as usize;
+        match &self.kind {
+            Kind::Pn(_, all) | Kind::Plain(all) => all[number].n_slots(),
+            Kind::Nag(all) => all[number].1.n_slots(),
         }
     }
 
@@ -220,7 +231,7 @@ impl Regressors {
     /// Returns the regressors without state of the optimizer, for prediction only.
     #[must_use]
     pub fn for_prediction(&self) -> Self {
-        let weights = (0..self.len() as u32).map(|number| self.plain(number));
+        let weights = (0..self.len() as u32).map(|number| self.plain(number).into_owned());
         Self {
             kind: Kind::Plain(weights.collect()),
             ..*self

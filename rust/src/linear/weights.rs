@@ -211,7 +211,8 @@ impl<V: Copy + Default> Table<V> {
     /// Returns keys and values in the order of the slots, which depends on the insertions only.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (u32, &V)> + Clone {
-        entries(&self.slots)
+        let filled = self.slots.iter().filter(|slot| slot.key != FREE_KEY);
+        filled.map(|slot| (slot.key, &slot.value))
     }
 
     #[cold]
@@ -249,11 +250,17 @@ fn place(key: u32, capacity: usize) -> usize {
     (key.wrapping_mul(0x9E37_79B1) >> (32 - bits)) as usize
 }
 
-/// Returns keys and values in the slots of a table, or in a copy of them.
-#[inline]
-pub fn entries<V>(slots: &[Slot<V>]) -> impl Iterator<Item = (u32, &V)> + Clone {
-    let filled = slots.iter().filter(|slot| slot.key != FREE_KEY);
-    filled.map(|slot| (slot.key, &slot.value))
+/// Replaces `found` by keys and values in the slots of a table, or in a copy of them. Free slots are
+/// as likely as filled ones, so no branch depends on them.
+pub fn read_entries<V: Copy + Default>(slots: &[Slot<V>], found: &mut Vec<(u32, V)>) {
+    found.clear();
+    found.resize(slots.len(), Default::default());
+    let mut n = 0;
+    for slot in slots {
+        found[n] = (slot.key, slot.value);
+        n += usize::from(slot.key != FREE_KEY);
+    }
+    found.truncate(n);
 }
 
 /// Prefetches the cache line in which [`lookup`] begins.
@@ -367,6 +374,14 @@ impl<S: Copy + Default> Weights<S> {
                     change(entry, &mut row[column as usize]);
                 }
             }
+        }
+    }
+
+    /// Number of slots of the table; a dense row has none.
+    pub fn n_slots(&self) -> usize {
+        match self {
+            Self::Table(table) => table.slots.len(),
+            Self::Row(_) => 0,
         }
     }
 

@@ -14,7 +14,7 @@ use super::{partition, Junction};
 use crate::control::Control;
 use crate::data::Ragged;
 use crate::error::Result;
-use crate::linear::{entries, AlignedRow, Block, Regressors, Slot, Span, Weights};
+use crate::linear::{read_entries, AlignedRow, Block, Regressors, Slot, Span, Weights};
 use crate::simd::LANES;
 
 /// Buffers of [`FrozenRouters::route`]: the rows ordered by node, and the group of each node of a
@@ -102,31 +102,43 @@ impl FrozenRouters {
         control: &Control,
         mut number: impl FnMut(u32) -> u32,
     ) -> Result<Self> {
+        let regressors = tree.regressors();
+        let mut nodes = vec![tree.root()];
+        let (mut at, mut n_slots) = (0, 0);
+        while at < nodes.len() {
+            if let Junction::Router { router, children } = tree.at(nodes[at]) {
+                nodes.extend(children);
+                n_slots += regressors.n_slots(router);
+            }
+            at += 1;
+        }
         let mut frozen = Self {
-            width: tree.regressors().width(),
+            width: regressors.width(),
             span: tree.span(),
+            steps: Vec::with_capacity(nodes.len()),
+            slots: Vec::with_capacity(n_slots),
             ..Self::default()
         };
-        let mut nodes = vec![tree.root()];
-        let mut at = 0;
-        while at < nodes.len() {
-            if at % Control::CHUNK == 0 {
+        let mut next = 1;
+        for (at, node) in nodes.into_iter().enumerate() {
+            if at.is_multiple_of(Control::CHUNK) {
                 control.check()?;
             }
-            let step = match tree.at(nodes[at]) {
+            let step = match tree.at(node) {
                 Junction::Terminal(terminal) => Step {
                     next: number(terminal),
                     weights: Place::Terminal,
                 },
-                Junction::Router { router, children } => {
-                    let next = nodes.len() as u32;
-                    nodes.extend(children);
-                    let weights = frozen.copy(tree.regressors().plain(router));
-                    Step { next, weights }
+                Junction::Router { router, .. } => {
+                    let weights = frozen.copy(&regressors.plain(router));
+                    next += 2;
+                    Step {
+                        next: next - 2,
+                        weights,
+                    }
                 }
             };
             frozen.steps.push(step);
-            at += 1;
         }
         frozen.copy_top();
         Ok(frozen)
@@ -147,16 +159,16 @@ impl FrozenRouters {
         }
     }
 
-    fn copy(&mut self, weights: Weights<f32>) -> Place {
+    fn copy(&mut self, weights: &Weights<f32>) -> Place {
         match weights {
             Weights::Row(row) => {
                 let from = self.rows.len();
-                self.rows.grow(row.len()).copy_from_slice(&row);
+                self.rows.grow(row.len()).copy_from_slice(row);
                 Place::Row(from)
             }
             Weights::Table(table) => {
                 let from = self.slots.len();
-                self.slots.extend(table.slots().iter().copied());
+                self.slots.extend_from_slice(table.slots());
                 Place::Table {
                     from,
                     capacity: table.slots().len() as u32,
@@ -167,13 +179,16 @@ impl FrozenRouters {
 
     fn upper(&self) -> &UpperNodes {
         self.upper.get_or_init(|| {
-            let mut nodes = Ragged::default();
+            let n_steps = self.steps.len().min(N_UPPER);
+            let mut nodes = Ragged::with_capacity(n_steps, self.slots.len());
+            let mut found = Vec::new();
             for step in self.steps.iter().take(N_UPPER) {
                 let slots = match step.weights {
                     Place::Table { from, capacity } => &self.slots[from..from + capacity as usize],
                     Place::Row(_) | Place::Terminal => &[],
                 };
-                nodes.push(entries(slots).map(|(column, &weight)| (column, weight)));
+                read_entries(slots, &mut found);
+                nodes.push(found.iter().copied());
             }
             UpperNodes::new(&nodes, self.width)
         })

@@ -4,6 +4,8 @@
 //! scores. Each value is looked up once for the subtree, and its weights at these routers are in one
 //! or two cache lines. The memory is about that of [`FrozenRouters`](super::FrozenRouters).
 
+use std::borrow::Cow;
+
 use super::{Groups, Junction, LearningTree, Topology};
 use crate::control::Control;
 use crate::error::Result;
@@ -94,7 +96,7 @@ impl Subtrees {
         let n_sparse = sample
             .iter()
             .filter_map(router_of)
-            .filter(is_sparse)
+            .filter(|weights| is_sparse(weights))
             .count();
         if n_sparse * MAX_ROUTERS_PER_SPARSE < sample.len().max(1) {
             return Ok(None);
@@ -156,9 +158,9 @@ impl Subtrees {
 
     /// Appends a subtree whose children have been appended. `seen` has the last subtree with each
     /// column.
-    fn push(&mut self, routers: &[Weights<f32>], seen: &mut [u32]) {
+    fn push(&mut self, routers: &[Cow<'_, Weights<f32>>], seen: &mut [u32]) {
         let n = routers.len();
-        let weights = if let Weights::Row(_) = routers[0] {
+        let weights = if let Weights::Row(_) = *routers[0] {
             let from = self.rows.len();
             let rows = self.rows.grow(self.width * n);
             for (lane, router) in routers.iter().enumerate() {
