@@ -229,16 +229,16 @@ class OnlineLearner(Learner):
         number of passes, a last pass learns only the others.
         """
         weights = np.ones(X.shape[0]) if weights is None else weights
-        present = np.flatnonzero(weights)
-        n_held_out, n_first, n_last = _calibration.schedule(len(present), model.params["n_passes"])
+        present, params = np.flatnonzero(weights), model.params
+        n_held_out, n_first, n_last = _calibration.schedule(len(present), params["n_passes"])
         if n_held_out == 0 or len(target.classes) < 2:
             model.fit(X, codes, weights, n_threads, report)
             return
-        rows = np.random.default_rng(model.params["seed"]).permutation(present)[:n_held_out]
+        rows = np.random.default_rng(params["seed"]).permutation(present)[:n_held_out]
         learned = weights.copy()
         learned[rows] = 0
         if self.early_stopping:
-            n_first = model.params["n_passes"]
+            n_first = params["n_passes"]
         model.fit(X, codes, learned, n_threads, report, n_passes=n_first)
         if self.early_stopping:
             n_made = model.n_examples_seen / (len(present) - n_held_out)
