@@ -179,15 +179,15 @@ impl FrozenRouters {
 
     fn upper(&self) -> &UpperNodes {
         self.upper.get_or_init(|| {
-            let n_steps = self.steps.len().min(N_UPPER);
-            let mut nodes = Ragged::with_capacity(n_steps, self.slots.len());
-            let mut found = Vec::new();
-            for step in self.steps.iter().take(N_UPPER) {
-                let slots = match step.weights {
-                    Place::Table { from, capacity } => &self.slots[from..from + capacity as usize],
-                    Place::Row(_) | Place::Terminal => &[],
-                };
-                read_entries(slots, &mut found);
+            let slots = |step: &Step| match step.weights {
+                Place::Table { from, capacity } => &self.slots[from..from + capacity as usize],
+                Place::Row(_) | Place::Terminal => &[],
+            };
+            let steps = &self.steps[..self.steps.len().min(N_UPPER)];
+            let n_slots = steps.iter().map(|step| slots(step).len()).sum();
+            let (mut nodes, mut found) = (Ragged::with_capacity(steps.len(), n_slots), Vec::new());
+            for step in steps {
+                read_entries(slots(step), &mut found);
                 nodes.push(found.iter().copied());
             }
             UpperNodes::new(&nodes, self.width)
