@@ -194,6 +194,8 @@ def test_damaged_parts_are_refused(halves):
         sample.model(trees, 1, (groups, scorers[:1], settings))
     with pytest.raises(ValueError, match="the parts must have 3 trees together, got 2"):
         sample.model(trees[:2], 1, (groups, scorers, settings))
+    with pytest.raises(ValueError, match="there are no trees"):
+        sample.model([_core.Classifier("oaa", "{}", n_labels)], 1)
     with pytest.raises(ValueError, match="there is no such part of the sample"):
         sample.divide(trees, groups, (2, 1))
     with pytest.raises(ValueError, match="there is no such group"):

@@ -1,5 +1,6 @@
 //! The interface of all classifiers.
 
+use std::any::Any;
 use std::fmt::Debug;
 
 use serde::Deserialize;
@@ -138,7 +139,7 @@ pub enum Task<'a> {
 ///
 /// Classes are numbered from 0. [`TopK::NO_LABEL`](super::TopK::NO_LABEL) and a score of minus
 /// infinity mean that there are fewer labels. Higher scores are better.
-pub trait Classifier: Debug + Send + Sync {
+pub trait Classifier: Any + Debug + Send + Sync {
     /// Name of the learner in files and messages.
     fn kind(&self) -> &'static str;
 

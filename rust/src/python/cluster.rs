@@ -1,6 +1,7 @@
 //! Training on several machines: `_core.LdsmTraining`, which trains single trees of LdSM, and
 //! functions that train its scorers by groups of labels. Rows and scorers of a group travel as bytes.
 
+use std::any::Any;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -9,13 +10,12 @@ use pyo3::pybacked::PyBackedBytes;
 
 use super::arrays::{BatchArg, WeightsArg};
 use super::classifier::Classifier;
-use super::run::{reduce, watched, Reduced};
+use super::run::{reduce, watched, Reduced, Share};
 use crate::control::Control;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::file::{Bundle, Persist};
 use crate::learners::ldsm::{self, Ldsm, TrainingSet};
 use crate::learners::one_against_some::{GroupFacts, Groups, Settings};
-use crate::model::Learner as _;
 use crate::params::Params as _;
 
 type Object<'py> = Bound<'py, PyAny>;
@@ -50,7 +50,9 @@ fn with_trees<T: Send>(
     let parts = trees.iter().map(|part| part.get().share(py));
     let parts = parts.collect::<PyResult<Vec<_>>>()?;
     watched(py, None, |control| {
-        let parts = parts.iter().map(|part| Ldsm::from_bundle(part.to_bundle()));
+        let copy = |part: &Share| (&*part.model as &dyn Any).downcast_ref::<Ldsm>().cloned();
+        let none = || Error::data("there are no trees");
+        let parts = parts.iter().map(|part| copy(part).ok_or_else(none));
         work(Ldsm::of_trees(parts)?, control)
     })
 }

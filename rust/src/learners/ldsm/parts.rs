@@ -39,7 +39,7 @@ impl Ldsm {
             let fit_sample = FitSample::new(training.examples.len());
             let fit = training.examples.chosen(|row| fit_sample.contains(row));
             let found = self.candidates(&fit, &groups, true, |_, _| true, control)?;
-            Some(groups.join(&parts, &fit, &found.scored, settings)?)
+            Some(groups.join(parts, &fit, &found.scored, settings)?)
         } else {
             training.train_scorers(&self.trees, n_threads, control)?
         };

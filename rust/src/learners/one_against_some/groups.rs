@@ -298,7 +298,7 @@ impl Groups {
     /// these candidates.
     pub fn join(
         &self,
-        parts: &[GroupScorers],
+        mut parts: Vec<GroupScorers>,
         fit: &Examples,
         scored: &Ragged<(u32, f32)>,
         (power, cost): Settings,
@@ -306,10 +306,12 @@ impl Groups {
         let sizes = parts.iter().map(|part| part.scorers.len());
         let are_complete = sizes.eq(self.labels.lengths());
         require(are_complete, "the scorers of a group are missing")?;
-        let of = |&(group, number): &(u32, u32)| &parts[group as usize].scorers[number as usize];
-        let all: Vec<_> = self.places.iter().map(of).collect();
+        let all = self.places.iter().map(|&(group, number)| {
+            std::mem::take(&mut parts[group as usize].scorers[number as usize])
+        });
+        let all: Vec<(Scorer, HeldOut)> = all.collect();
         let n_dense = self.dense_columns.len();
-        let is_sound = |(scorer, held_out): &&(Scorer, HeldOut)| {
+        let is_sound = |(scorer, held_out): &(Scorer, HeldOut)| {
             let columns = scorer.weights.iter().map(|&(column, _)| column);
             are_below(self.width() - 1, columns)
                 && (scorer.dense.len() >= n_dense || scorer.bias == f32::NEG_INFINITY)
@@ -317,9 +319,9 @@ impl Groups {
         };
         let is_sound = self.fits(fit) && all.iter().all(is_sound);
         require(is_sound, "the scorers do not match the rows of the fit")?;
-        let scorers = all.iter().map(|(scorer, _)| Some(scorer.clone()));
-        let weights = LabelWeights::new(scorers, &self.dense_columns, fit)?;
-        let held_out = all.iter().map(|(_, held_out)| &held_out[..]);
+        let (scorers, held_out): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+        let weights = LabelWeights::new(scorers.into_iter().map(Some), &self.dense_columns, fit)?;
+        let held_out = held_out.iter().map(Vec::as_slice);
         let rows = FitSample::first(fit.len()).read(&weights, fit, scored, held_out);
         Ok(OneAgainstSome::fit(weights, &rows, power, cost))
     }

@@ -169,7 +169,7 @@ fn parts_of_other_trainings_are_refused() {
                 scorers: vec![(scorer.clone(), held_out.clone()); 3],
             })
             .collect();
-        let joined = groups.join(&parts, &examples, &Ragged::default(), (0.0, 1.0));
+        let joined = groups.join(parts, &examples, &Ragged::default(), (0.0, 1.0));
         let error = joined.unwrap_err().to_string();
         assert_eq!(error, "the scorers do not match the rows of the fit");
     }
