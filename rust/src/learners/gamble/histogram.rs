@@ -1,10 +1,14 @@
-//! Cuts of large nodes by histograms of the weights.
+//! Cuts and sets of categories of large nodes by histograms of the weights.
 //!
 //! A histogram adds up the weights by code and class: O(rows) to fill and O(codes x classes at the
-//! node) to scan. It is used if the second number is at most a fixed multiple of the first.
+//! node) to scan. It is used if the second number is at most a fixed multiple of the first. Sets of
+//! categories are those of [`run_scan`](super::run_scan).
+
+use std::cmp::Reverse;
 
 use super::columns::Coding;
 use super::node::{Choice, ColumnBest, Cut, Item, Node, Side};
+use super::run_scan::{heaviest_classes, lighter_side, MAX_ALONE};
 use super::sampling::CHUNK_ROWS;
 use crate::simd::dispatched;
 use crate::threads::map_chunks;
@@ -35,13 +39,23 @@ pub fn stride(node: &Node) -> usize {
     }
 }
 
-/// Workspace for finding cuts by histograms.
+/// Workspace for finding splits by histograms.
 #[derive(Debug, Default, Clone)]
 pub struct Histogram {
     /// Weights by code and class.
     cells: Vec<f64>,
     /// Left side of the cut after each code present.
     sides: Vec<Side>,
+    /// Heaviest classes of the node, whose shares order the categories.
+    heaviest: Vec<u32>,
+    /// Categories present.
+    present: Vec<u32>,
+    /// Bits of the share of a class in each category, which have the order of shares, and categories.
+    keyed: Vec<(u64, u32)>,
+    /// Categories in the order of these shares.
+    order: Vec<u32>,
+    /// Weights by class of the first categories of an order.
+    left: Vec<f64>,
 }
 
 impl Histogram {
@@ -134,6 +148,73 @@ impl Histogram {
                         left_weight: side.weight,
                     })
                 });
+            }
+        }
+    }
+
+    /// Offers sets of the categories of a column, which are below `n_codes`, to `best`. The rows of
+    /// the node are at the places `rows` of `codes`.
+    pub fn offer_subsets(
+        &mut self,
+        node: &Node,
+        (rows, codes): (&[u32], &[u8]),
+        n_codes: usize,
+        best: &mut ColumnBest,
+    ) {
+        let stride = stride(node);
+        let (cells, present) = (&mut self.cells, &mut self.present);
+        cells.clear();
+        cells.resize(n_codes * stride, 0.0);
+        let mut counts = [0; MAX_CODES];
+        fill(rows, &node.items, codes, stride, cells, &mut counts);
+        present.clear();
+        present.extend((0..n_codes as u32).filter(|&code| counts[code as usize] > 0));
+        let cells_of = |code: u32| &cells[code as usize * stride..][..node.totals.len()];
+        let mut offer = |left: &[f64], n_rows: usize, chosen: &[u32]| {
+            let mut side = Side {
+                n_rows,
+                ..Side::default()
+            };
+            for (left, total) in left.iter().zip(&node.totals) {
+                side.weight += left;
+                side.square += left * left;
+                side.other_square += (total - left) * (total - left);
+            }
+            best.offer(node.split_score(&side), || {
+                lighter_side(node, side.weight, chosen.to_vec(), present.iter().copied())
+            });
+        };
+        for code in &*present {
+            offer(cells_of(*code), counts[*code as usize], &[*code]);
+        }
+        if present.len() <= MAX_ALONE {
+            return;
+        }
+        heaviest_classes(node, &mut self.heaviest);
+        for &class in &self.heaviest {
+            let (keyed, order) = (&mut self.keyed, &mut self.order);
+            keyed.clear();
+            keyed.extend(present.iter().map(|&code| {
+                let (cells, own) = (cells_of(code), class as usize);
+                ((cells[own] / cells.iter().sum::<f64>()).to_bits(), code)
+            }));
+            keyed.sort_by_key(|&(bits, _)| Reverse(bits));
+            order.clear();
+            order.extend(keyed.iter().map(|&(_, code)| code));
+            self.left.clear();
+            self.left.resize(node.totals.len(), 0.0);
+            let mut n_rows = 0;
+            // The first category and all but the last were tried alone.
+            for (n, &code) in (1..present.len() - 1).zip(&*order) {
+                let cells = cells_of(code);
+                self.left
+                    .iter_mut()
+                    .zip(cells)
+                    .for_each(|(left, cell)| *left += cell);
+                n_rows += counts[code as usize];
+                if n > 1 {
+                    offer(&self.left, n_rows, &order[..n]);
+                }
             }
         }
     }

@@ -296,6 +296,15 @@ impl ColumnBest {
         }
         wins
     }
+
+    /// Returns true if no later column can have a better split of `node`, as both sides of this one
+    /// have one class each.
+    pub fn is_perfect(&self, node: &Node) -> bool {
+        let least = node.weight - self.tolerance / 2.0;
+        self.found
+            .as_ref()
+            .is_some_and(|(score, _)| *score >= least)
+    }
 }
 
 /// The best split of a node so far, from the best of each column. The first column wins among
@@ -327,6 +336,13 @@ impl BestSplit {
             self.tolerance
         };
         score > self.highest + margin
+    }
+
+    /// Offers the best splits by the first of the columns `group`.
+    pub fn offer_all(&mut self, group: &[u32], found: Vec<ColumnBest>) {
+        for (&column, best) in group.iter().zip(found) {
+            self.offer(column, best);
+        }
     }
 
     /// Offers the best split by `column`.

@@ -312,7 +312,7 @@ impl RunScan {
         sums_after.resize(items.len().max(sums_after.len()), SideSums::default());
         let mut try_prefixes = |order: &[Run], may_cut: &dyn Fn(usize) -> bool| {
             let (mut sums, mut n_rows) = (SideSums::default(), 0);
-            // Length of the best prefix, and whether it is the lighter side.
+            // Length and weight of the best prefix.
             let mut chosen = None;
             for (n, run) in (1..).zip(order) {
                 sums = add_items(&items[run.range()], by_class, sums, sums_after);
@@ -323,30 +323,32 @@ impl RunScan {
                     && may_cut(n)
                     && best.offer(score(node, n_rows, sums), || Choice::Subset(Box::default()))
                 {
-                    chosen = Some((n, is_lighter));
+                    chosen = Some((n, sums.weight));
                 }
             }
-            if let (Some((n, is_lighter)), Some((_, choice))) = (chosen, &mut best.found) {
-                let mut codes: Vec<u32> = order[..n].iter().map(|run| run.code).collect();
-                codes.sort_unstable();
-                if !is_lighter {
-                    let all = runs.iter().map(|run| run.code);
-                    codes = all
-                        .filter(|code| codes.binary_search(code).is_err())
-                        .collect();
-                }
-                *choice = Choice::Subset(codes.into());
+            if let (Some((n, weight)), Some((_, choice))) = (chosen, &mut best.found) {
+                let chosen = order[..n].iter().map(|run| run.code).collect();
+                *choice = lighter_side(node, weight, chosen, runs.iter().map(|run| run.code));
             }
             for run in order {
                 clear(by_class, &items[run.range()]);
             }
         };
-        // Without rows outside the tree, the order of many categories would be fitted to the rows
-        // that score it.
-        if others.is_some_and(|others| others.items.is_empty()) {
-            return;
+        match others {
+            // Without rows outside the tree, the order of many categories would be fitted to the
+            // rows that score it.
+            Some(others) if others.items.is_empty() => return,
+            Some(_) => {}
+            None => {
+                runs.chunks(1).for_each(|run| try_prefixes(run, &|_| true));
+                if runs.len() <= MAX_ALONE {
+                    return;
+                }
+            }
         }
-        for class in heaviest_classes(node) {
+        let mut classes = Vec::new();
+        heaviest_classes(node, &mut classes);
+        for class in classes {
             let prior = if others.is_some() { PRIOR_ROWS } else { 0.0 };
             let prior_own = prior * node.totals[class as usize] / node.len() as f64;
             let prior = prior * node.weight / node.len() as f64;
@@ -373,17 +375,33 @@ impl RunScan {
             let may_cut = |n: usize| !keeps_ties || keyed[n - 1].0 != keyed[n].0;
             try_prefixes(&order[..order.len().saturating_sub(1)], &may_cut);
         }
-        if others.is_none() {
-            runs.chunks(1).for_each(|run| try_prefixes(run, &|_| true));
-        }
     }
 }
 
-/// Returns at most [`MAX_ORDERS`] classes of the largest weight. One of two classes is enough, as
-/// the other gives the reverse order.
-fn heaviest_classes(node: &Node) -> Vec<u32> {
-    let mut classes: Vec<u32> = (0..node.totals.len() as u32).collect();
+/// Largest number of categories of which every set is one category or all others.
+pub const MAX_ALONE: usize = 3;
+
+/// Returns the `chosen` categories, whose weight is `weight`, or the others of those `present`,
+/// which rise: the lighter side of `node`.
+pub fn lighter_side(
+    node: &Node,
+    weight: f64,
+    mut chosen: Vec<u32>,
+    present: impl Iterator<Item = u32>,
+) -> Choice {
+    chosen.sort_unstable();
+    if 2.0 * weight > node.weight {
+        let is_other = |code: &u32| chosen.binary_search(code).is_err();
+        chosen = present.filter(is_other).collect();
+    }
+    Choice::Subset(chosen.into())
+}
+
+/// Replaces `classes` by at most [`MAX_ORDERS`] classes of the largest weight. One of two classes is
+/// enough, as the other gives the reverse order.
+pub fn heaviest_classes(node: &Node, classes: &mut Vec<u32>) {
+    classes.clear();
+    classes.extend(0..node.totals.len() as u32);
     classes.sort_by(|&a, &b| node.totals[b as usize].total_cmp(&node.totals[a as usize]));
     classes.truncate(if classes.len() == 2 { 1 } else { MAX_ORDERS });
-    classes
 }

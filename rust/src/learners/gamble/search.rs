@@ -13,7 +13,7 @@ use super::sampling::FeatureSampler;
 use super::sparse_splitter::SparseSplitter;
 use crate::control::Control;
 use crate::learners::mix;
-use crate::threads::Pool;
+use crate::threads::{Lent, Pool};
 
 /// The examples and weights from which a tree is grown.
 #[derive(Debug, Clone, Copy)]
@@ -62,7 +62,8 @@ pub struct ColumnSearch {
 }
 
 impl ColumnSearch {
-    /// Returns the best split of `node` by each of the dense columns `group`.
+    /// Returns the best split of `node` by each of the dense columns `group`, up to the first one
+    /// that no other can beat.
     fn search(
         &mut self,
         training_set: &TrainingSet<'_>,
@@ -77,12 +78,17 @@ impl ColumnSearch {
                 .extend(self.places.len() as u32..node.len() as u32);
         }
         self.scan.enter(node);
-        let numbers = group.iter().enumerate();
-        let best = numbers.map(|(at, &column)| {
+        let mut all = Vec::with_capacity(group.len());
+        for (at, &column) in group.iter().enumerate() {
             let gathered = is_gathered.then_some(at);
-            self.best(training_set, node, others, column, gathered)
-        });
-        best.collect()
+            let best = self.best(training_set, node, others, column, gathered);
+            let is_last = best.is_perfect(node);
+            all.push(best);
+            if is_last {
+                break;
+            }
+        }
+        all
     }
 
     /// Returns the best split of `node` by a dense column. All strategies have the same best split,
@@ -90,9 +96,9 @@ impl ColumnSearch {
     ///
     /// | column | strategy | cost |
     /// |---|---|---|
+    /// | at most 256 codes, codes x k small relative to n | [`Histogram`] | O(n + codes x k) |
     /// | categorical, at most 256 codes | [`RunScan::offer_subsets`] | O(n + codes log codes) |
     /// | categorical | [`offer_many`](Self::offer_many) | the same, and O(other rows) |
-    /// | at most 256 codes, codes x k small relative to n | [`Histogram`] | O(n + codes x k) |
     /// | others | [`RunScan::offer_cuts`] | O(n log n) or O(n + codes), whichever is less |
     ///
     /// [`SparseSplitter`] searches all sparse columns together, in O(n log n) for n entries of
@@ -118,10 +124,14 @@ impl ColumnSearch {
                     Some(at) => (&self.places[..n], &self.gathered[at * n..][..n]),
                     None => (&node.rows[..], &codes[..]),
                 };
-                if !coding.categorical && Histogram::pays(node, n_codes) {
+                if Histogram::pays(node, n_codes) {
                     let (codes, threads) = ((rows, codes), training_set.threads);
                     let histogram = &mut self.histogram;
-                    histogram.offer_cuts(node, codes, coding, threads, &mut best);
+                    if coding.categorical {
+                        histogram.offer_subsets(node, codes, n_codes, &mut best);
+                    } else {
+                        histogram.offer_cuts(node, codes, coding, threads, &mut best);
+                    }
                     return best;
                 }
                 let code = |at| u32::from(codes[rows[at] as usize]);
@@ -238,23 +248,25 @@ impl NodeSearch {
         let others = OrderingRows { others, halves };
         let search =
             |own: &mut ColumnSearch, group: &[u32]| own.search(training_set, node, &others, group);
-        let found: Vec<Vec<ColumnBest>> =
-            if training_set.threads && self.dense.len() * node.len() >= MIN_CODES_BY_COLUMN {
-                let n_groups = 2 * rayon::current_num_threads();
-                let size = self.dense.len().div_ceil(n_groups).min(MAX_GROUP);
-                let groups = self.dense.par_chunks(size);
-                let lend = || workspaces.lend(ColumnSearch::default);
-                groups
-                    .map_init(lend, |own, group| search(own, group))
-                    .collect()
-            } else {
-                let groups = self.dense.chunks(MAX_GROUP);
-                groups
-                    .map(|group| search(&mut self.columns, group))
-                    .collect()
-            };
-        for (&column, best_cut) in self.dense.iter().zip(found.into_iter().flatten()) {
-            best.offer(column, best_cut);
+        if training_set.threads && self.dense.len() * node.len() >= MIN_CODES_BY_COLUMN {
+            let n_groups = 2 * rayon::current_num_threads();
+            let size = self.dense.len().div_ceil(n_groups).min(MAX_GROUP);
+            let groups = self.dense.par_chunks(size);
+            let lend = || workspaces.lend(ColumnSearch::default);
+            let search = |own: &mut Lent<'_, ColumnSearch>, group| (group, search(own, group));
+            let found: Vec<(&[u32], Vec<ColumnBest>)> = groups.map_init(lend, search).collect();
+            for (group, found) in found {
+                best.offer_all(group, found);
+            }
+        } else {
+            for group in self.dense.chunks(MAX_GROUP) {
+                let found = search(&mut self.columns, group);
+                let is_last = found.last().is_some_and(|last| last.is_perfect(node));
+                best.offer_all(group, found);
+                if is_last {
+                    break;
+                }
+            }
         }
         if !columns.sparse.is_empty() {
             let scan = &mut self.columns.scan;

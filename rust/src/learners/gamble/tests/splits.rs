@@ -181,6 +181,35 @@ proptest! {
     }
 
     #[test]
+    fn histograms_and_scans_find_equally_good_subsets(table in tables(3), min_rows in 1usize..3) {
+        let node = table.node(min_rows);
+        for at in 0..table.width {
+            let values = table.values.iter().skip(at).step_by(table.width);
+            let values: Vec<f32> = values.copied().collect();
+            let coding = coding(&values, Splits::Exact, true);
+            let codes: Vec<u8> = values.iter().map(|&v| coding.code(v) as u8).collect();
+            let (mut scanned, mut summed) = (ColumnBest::new(&node), ColumnBest::new(&node));
+            let mut scan = RunScan::default();
+            scan.enter(&node);
+            let code = |at: usize| u32::from(codes[at]);
+            scan.sort(node.len(), coding.n_codes(), code, |at| node.items[at]);
+            scan.offer_subsets(&node, None, false, &mut scanned);
+            let (rows, n_codes) = (&node.rows[..], coding.n_codes());
+            Histogram::default().offer_subsets(&node, (rows, &codes), n_codes, &mut summed);
+            prop_assert_eq!(scanned.found.is_some(), summed.found.is_some());
+            let Some((best, _)) = scanned.found else {
+                continue;
+            };
+            let Some((found, Choice::Subset(left))) = summed.found else {
+                panic!("a column of categories is split by a set");
+            };
+            prop_assert!((best - found).abs() < 1e-9 * node.weight);
+            let left: Vec<bool> = codes.iter().map(|&code| left.contains(&code.into())).collect();
+            prop_assert!((score(&table, &left) - found).abs() < 1e-9 * node.weight);
+        }
+    }
+
+    #[test]
     fn the_best_subset_for_two_classes_is_found(
         rows in prop::collection::vec((0u8..7, 0u32..2, 1u8..9), 2..40),
     ) {
