@@ -291,34 +291,66 @@ fn multiply_bytes_by_pairs<const R: usize>(
     products
 }
 
-/// Computes [`multiply_bytes`] row by row, with the sums of all labels in registers.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn multiply_bytes_by_rows<const R: usize>(
+/// Returns the products of a row of bytes above -128 with the weights of [`LANES`] labels, both with
+/// four columns side by side. The row meets each weight once, so `next`, the weights of the following
+/// labels, are prefetched meanwhile; processors do not prefetch beyond a page by themselves.
+pub(crate) fn multiply_row(
     weights: &[[[i8; 4]; LANES]],
-    rows: &[[[u8; 4]; R]],
-) -> [[i32; LANES]; R] {
-    use std::arch::x86_64::{
-        __m128i, __m256i, _mm256_add_epi32, _mm256_cvtepi8_epi16, _mm256_cvtepu8_epi16,
-        _mm256_madd_epi16, _mm256_setzero_si256, _mm_set1_epi32,
-    };
-    use std::mem::transmute;
+    row: &[[i8; 4]],
+    next: &[[[i8; 4]; LANES]],
+) -> [i32; LANES] {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{
+            __m256i, _mm256_abs_epi8, _mm256_add_epi32, _mm256_madd_epi16, _mm256_maddubs_epi16,
+            _mm256_set1_epi16, _mm256_set1_epi32, _mm256_setzero_si256, _mm256_sign_epi8,
+        };
+        use std::mem::transmute;
 
-    std::array::from_fn(|r| {
-        let mut sums = [_mm256_setzero_si256(); 4];
-        for (weights, rows) in weights.iter().zip(rows) {
-            let row = _mm256_cvtepu8_epi16(_mm_set1_epi32(i32::from_ne_bytes(rows[r])));
-            // SAFETY: both have the same size, and every pattern is valid.
-            let weights = unsafe { transmute::<[[i8; 4]; LANES], [__m128i; 4]>(*weights) };
+        #[target_feature(enable = "avx2")]
+        fn avx2(
+            weights: &[[[i8; 4]; LANES]],
+            row: &[[i8; 4]],
+            next: &[[[i8; 4]; LANES]],
+        ) -> [i32; LANES] {
+            let mut sums = [_mm256_setzero_si256(); 2];
+            for ((weights, row), next) in weights.iter().zip(row).zip(next) {
+                prefetch(next);
+                let row = _mm256_set1_epi32(i32::from_ne_bytes(row.map(|byte| byte as u8)));
+                // SAFETY: both have the same size, and every pattern is valid.
+                let weights = unsafe { transmute::<[[i8; 4]; LANES], [__m256i; 2]>(*weights) };
+                for (sum, weights) in sums.iter_mut().zip(weights) {
+                    // A pair of products is at most 2 * 128 * 127, within 16 bits.
+                    let (size, signed) = (_mm256_abs_epi8(weights), _mm256_sign_epi8(row, weights));
+                    let pairs = _mm256_maddubs_epi16(size, signed);
+                    let quads = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+                    *sum = _mm256_add_epi32(*sum, quads);
+                }
+            }
+            // SAFETY: as above.
+            unsafe { transmute::<[__m256i; 2], [i32; LANES]>(sums) }
+        }
+        if std::is_x86_feature_detected!("avx2") {
+            // SAFETY: the feature was just found on this machine.
+            return unsafe { avx2(weights, row, next) };
+        }
+    }
+    multiply_row_anywhere(weights, row)
+}
+
+dispatched! {
+    /// Computes [`multiply_row`] without special instructions.
+    fn multiply_row_anywhere(weights: &[[[i8; 4]; LANES]], row: &[[i8; 4]]) -> [i32; LANES] {
+        let mut sums = [0i32; LANES];
+        for (weights, row) in weights.iter().zip(row) {
             for (sum, weights) in sums.iter_mut().zip(weights) {
-                let products = _mm256_madd_epi16(_mm256_cvtepi8_epi16(weights), row);
-                *sum = _mm256_add_epi32(*sum, products);
+                for column in 0..4 {
+                    *sum += i32::from(weights[column]) * i32::from(row[column]);
+                }
             }
         }
-        // SAFETY: as above.
-        let pairs = unsafe { transmute::<[__m256i; 4], [[i32; 2]; LANES]>(sums) };
-        pairs.map(|[a, b]| a + b)
-    })
+        sums
+    }
 }
 
 /// Returns the products of R rows of bytes with the weights of [`LANES`] labels. Both have four
@@ -354,15 +386,9 @@ pub(crate) fn multiply_bytes<const R: usize>(
             // SAFETY: the feature was just found on this machine, and it includes AVX-512.
             return unsafe { vnni(weights, rows) };
         }
-        if std::is_x86_feature_detected!("avx2") {
+        if R.is_multiple_of(4) && std::is_x86_feature_detected!("avx2") {
             // SAFETY: the feature was just found on this machine.
-            return unsafe {
-                if R.is_multiple_of(4) {
-                    multiply_bytes_by_pairs(weights, rows)
-                } else {
-                    multiply_bytes_by_rows(weights, rows)
-                }
-            };
+            return unsafe { multiply_bytes_by_pairs(weights, rows) };
         }
     }
     multiply_bytes_anywhere(weights, rows)
@@ -548,9 +574,20 @@ mod tests {
                 })
             })
             .collect();
-        products_of_rows_are_exact::<1>(&weights);
         products_of_rows_are_exact::<3>(&weights);
         products_of_rows_are_exact::<8>(&weights);
+        let row: Vec<[i8; 4]> = (0..67)
+            .map(|i| std::array::from_fn(|c| ((i * 29 + c as i32 * 7) % 255 - 127) as i8))
+            .collect();
+        let found = multiply_row(&weights, &row, &weights);
+        assert_eq!(found, multiply_row_anywhere(&weights, &row));
+        for (lane, found) in found.into_iter().enumerate() {
+            let product = |(w, x): (&[[i8; 4]; LANES], &[i8; 4])| -> i32 {
+                let terms = w[lane].iter().zip(x);
+                terms.map(|(&w, &x)| i32::from(w) * i32::from(x)).sum()
+            };
+            assert_eq!(found, weights.iter().zip(&row).map(product).sum::<i32>());
+        }
         let bytes: Vec<i8> = (0..80).map(|i| (i * 13 % 256 - 128) as i8).collect();
         let mut floats: Vec<f32> = (0..80u8).map(|i| f32::from(i % 9) - 4.0).collect();
         let plain: f32 = bytes

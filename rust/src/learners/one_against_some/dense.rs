@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 use crate::data::Examples;
 use crate::error::Result;
 use crate::file::{is_sum, Bundle, Flat};
-use crate::simd::{add_bytes, dot_bytes, multiply_bytes, prefetch, LANES};
+use crate::simd::{add_bytes, dot_bytes, multiply_bytes, multiply_row, prefetch, LANES};
 
 /// A column is dense if more than one row in this many fills it.
 const MAX_ROWS_PER_VALUE: usize = 2;
@@ -260,14 +260,16 @@ impl RoundedRows {
     }
 }
 
-/// Rounds numbers to multiples of a scale. Returns the scale and the multiples.
+/// Rounds numbers to multiples of a scale, from -127 to 127. Returns the scale and the multiples.
 fn round(numbers: &[f32]) -> (f32, impl Iterator<Item = i8> + '_) {
     let largest = numbers.iter().fold(0.0f32, |most, x| most.max(x.abs()));
     let scale = largest / f32::from(i8::MAX);
     // Numbers divided by a scale of 0 become 0.
     (
         scale,
-        numbers.iter().map(move |x| (x / scale).round() as i8),
+        numbers
+            .iter()
+            .map(move |x| (x / scale).round().max(-f32::from(i8::MAX)) as i8),
     )
 }
 
@@ -279,6 +281,8 @@ pub struct DenseProducts {
     /// The rounded rows, group by group. A group has the bytes of its rows for the first four
     /// columns side by side, then those for the next four, and so on.
     bytes: Vec<u8>,
+    /// The rounded row if there is only one, in groups of four columns.
+    only: Vec<[i8; QUAD]>,
     /// The scale of each row.
     scales: Vec<f32>,
     /// The sums of products of bytes: for each group and panel, row by row.
@@ -313,21 +317,38 @@ impl DenseProducts {
             }
             let (scale, rounded) = round(&self.row);
             self.scales.push(scale);
+            if self.group == 1 {
+                self.only.clear();
+                self.only.resize(n_quads, [0; QUAD]);
+                let only = self.only.as_flattened_mut().iter_mut();
+                only.zip(rounded).for_each(|(byte, value)| *byte = value);
+                return self.multiply_only(weights);
+            }
             let start = i / self.group * group_bytes + i % self.group * QUAD;
             for (column, value) in rounded.enumerate() {
                 let at = start + column / QUAD * self.group * QUAD + column % QUAD;
                 self.bytes[at] = (i32::from(value) + OFFSET) as u8;
             }
         }
-        if self.group == 1 {
-            self.multiply::<1>(weights);
-        } else {
-            self.multiply::<GROUP>(weights);
-        }
+        self.multiply_groups(weights);
     }
 
-    /// Multiplies groups of R rows with all panels.
-    fn multiply<const R: usize>(&mut self, weights: &DenseWeights) {
+    /// Multiplies the only row with all panels.
+    fn multiply_only(&mut self, weights: &DenseWeights) {
+        let (panels, _) = weights.values.as_chunks::<QUAD>().0.as_chunks::<LANES>();
+        let panels = panels.chunks_exact(self.only.len());
+        self.n_panels = panels.len();
+        self.sums.clear();
+        let next = panels.clone().skip(1).chain(panels.clone().last());
+        let products = panels
+            .zip(next)
+            .map(|(panel, next)| multiply_row(panel, &self.only, next));
+        self.sums.extend(products);
+    }
+
+    /// Multiplies groups of rows with all panels.
+    fn multiply_groups(&mut self, weights: &DenseWeights) {
+        const R: usize = GROUP;
         let n_quads = weights.columns.n_quads();
         let (rows, _) = self.bytes.as_chunks::<QUAD>().0.as_chunks::<R>();
         let (panels, _) = weights.values.as_chunks::<QUAD>().0.as_chunks::<LANES>();
@@ -346,13 +367,14 @@ impl DenseProducts {
     /// Writes the products of row `i` of the block with the weights of each label.
     pub fn write(&self, weights: &DenseWeights, i: usize, products: &mut [f32]) {
         let (group, row) = (i / self.group, i % self.group);
+        let offset = if self.group == 1 { 0 } else { OFFSET };
         let sums = &self.sums[group * self.n_panels * self.group + row..];
         let labels = weights.scales.chunks(LANES).zip(weights.sums.chunks(LANES));
         let panels = sums.iter().step_by(self.group).zip(labels);
-        for (products, (sums, (scales, offsets))) in products.chunks_mut(LANES).zip(panels) {
-            let terms = sums.iter().zip(offsets).zip(scales);
-            for (product, ((sum, offset), scale)) in products.iter_mut().zip(terms) {
-                *product = (sum - OFFSET * offset) as f32 * (scale * self.scales[i]);
+        for (products, (sums, (scales, label_sums))) in products.chunks_mut(LANES).zip(panels) {
+            let terms = sums.iter().zip(label_sums).zip(scales);
+            for (product, ((sum, label_sum), scale)) in products.iter_mut().zip(terms) {
+                *product = (sum - offset * label_sum) as f32 * (scale * self.scales[i]);
             }
         }
     }
