@@ -113,15 +113,21 @@ pub(super) fn goes_left(table: &Table, columns: &Columns, split: &Split) -> Vec<
         .collect()
 }
 
+/// Returns the coding of a column of `table`, and the codes of its rows.
+fn coded(table: &Table, column: usize, categorical: bool) -> (Coding, Vec<u8>) {
+    let values = table.values.iter().skip(column).step_by(table.width);
+    let values: Vec<f32> = values.copied().collect();
+    let coding = coding(&values, Splits::Exact, categorical);
+    assert!(coding.n_codes() <= 256);
+    let codes = values.iter().map(|&v| coding.code(v) as u8).collect();
+    (coding, codes)
+}
+
 /// Compares the best cuts of every column by a histogram and by runs that are sorted in two ways.
 pub(super) fn strategies_agree(table: &Table, min_rows: usize) {
     let node = table.node(min_rows);
     for at in 0..table.width {
-        let values = table.values.iter().skip(at).step_by(table.width);
-        let values: Vec<f32> = values.copied().collect();
-        let coding = coding(&values, Splits::Exact, false);
-        let codes: Vec<u8> = values.iter().map(|&v| coding.code(v) as u8).collect();
-        assert!(coding.n_codes() <= 256);
+        let (coding, codes) = coded(table, at, false);
         let best = |offer_cuts: &dyn Fn(&mut ColumnBest)| {
             let mut own = ColumnBest::new(&node);
             offer_cuts(&mut own);
@@ -184,10 +190,7 @@ proptest! {
     fn histograms_and_scans_find_equally_good_subsets(table in tables(3), min_rows in 1usize..3) {
         let node = table.node(min_rows);
         for at in 0..table.width {
-            let values = table.values.iter().skip(at).step_by(table.width);
-            let values: Vec<f32> = values.copied().collect();
-            let coding = coding(&values, Splits::Exact, true);
-            let codes: Vec<u8> = values.iter().map(|&v| coding.code(v) as u8).collect();
+            let (coding, codes) = coded(&table, at, true);
             let (mut scanned, mut summed) = (ColumnBest::new(&node), ColumnBest::new(&node));
             let mut scan = RunScan::default();
             scan.enter(&node);
