@@ -7,9 +7,9 @@ class Serial:
     def __init__(self):
         self.names = []
 
-    def submit(self, name, function, *arguments, **options):
+    def submit(self, name, function, *arguments, turn=None):
         self.names.append(name)
-        return function(*arguments, **options)
+        return function(*arguments)
 
     def result(self, future, verbose=0):
         return future

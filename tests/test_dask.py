@@ -393,7 +393,7 @@ def test_a_lost_ctrl_c_still_counts(client):
     """Python loses exceptions in callbacks of the garbage collector."""
 
     def go_on(work):
-        with Tasks(client, "test", "testing") as tasks:
+        with Tasks(client, {}, "test", "testing") as tasks:
             future = tasks.submit("first", time.sleep, 0.2)
             with suppress(KeyboardInterrupt):
                 signal.raise_signal(signal.SIGINT)
@@ -416,7 +416,7 @@ def test_an_error_keeps_data_of_others(client):
     bad.data[0] = np.nan
 
     def fail():
-        with Tasks(client, "test", "testing") as tasks:
+        with Tasks(client, {}, "test", "testing") as tasks:
             first = tasks.submit("first", time.sleep, 0.3)
             tasks.submit("last", len, [tasks.submit("second", str, first)])
             raise RuntimeError("stop")
@@ -547,7 +547,7 @@ def test_threads_of_one_process_share_a_model():
 def test_no_key_is_used_twice(client):
     names = []
     for _ in range(2):
-        with Tasks(client, "test", "testing") as tasks:
+        with Tasks(client, {}, "test", "testing") as tasks:
             names += [tasks.submit("same", len, []).key for _ in range(3)]
     assert len(set(names)) == 6
 

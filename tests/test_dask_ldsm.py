@@ -139,9 +139,9 @@ def test_no_task_gets_all_rows():
     sizes = {}
 
     class Watching(Serial):
-        def submit(self, name, function, *arguments, **options):
+        def submit(self, name, function, *arguments, turn=None):
             sizes[name] = max(sizes.get(name, 0), len(pickle.dumps(arguments)))
-            return super().submit(name, function, *arguments, **options)
+            return super().submit(name, function, *arguments)
 
     local = LdSMClassifier(**QUICK)
     with dask.config.set({"xmtree.tree-rows": N_ROWS // 10}):

@@ -196,8 +196,8 @@ def test_a_step_changes_no_argument():
     found = []
 
     class Keeping(Serial):
-        def submit(self, name, function, *arguments, **options):
-            made = super().submit(name, function, *arguments, **options)
+        def submit(self, name, function, *arguments, turn=None):
+            made = super().submit(name, function, *arguments)
             if name in ("observe", "learn"):
                 found.append((arguments, made, made.to_bytes()))
             return made
@@ -287,9 +287,9 @@ def test_texts_stay_in_their_partitions():
     passed = {}
 
     class Watching(Serial):
-        def submit(self, name, function, *arguments, **options):
+        def submit(self, name, function, *arguments, turn=None):
             passed[name] = pickle.dumps(arguments)
-            return super().submit(name, function, *arguments, **options)
+            return super().submit(name, function, *arguments)
 
     tasks = Watching()
     texts = [f"{text} {text}" for text in TEXTS]

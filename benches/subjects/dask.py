@@ -78,9 +78,9 @@ class Recorder:
     def result(self, future):
         return future
 
-    def submit(self, name, function, *arguments, **options):
+    def submit(self, name, function, *arguments, turn=None):
         start = time.process_time()
-        made = function(*arguments, **options)
+        made = function(*arguments)
         self.seconds[name] += time.process_time() - start
         self.bytes[name] += len(pickle.dumps(made)) if name in SENT else 0
         return made

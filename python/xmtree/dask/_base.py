@@ -101,7 +101,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         workers = _cluster.workers_of(client)
         _cluster.logger.info("training %s on %d workers", type(local).__name__, len(workers))
         prefix = getattr(local, "_short_name", "text")
-        with Tasks(client, prefix, f"training {type(self).__name__}") as tasks:
+        with Tasks(client, workers, prefix, f"training {type(self).__name__}") as tasks:
             data = _partitions.on_cluster(tasks, X, y, sample_weight)
             last = self._tasks(tasks, local, data, classes, workers)
             fitted = tasks.result(last, self.verbose)

@@ -86,19 +86,28 @@ def _same(data: Any) -> Any:
 class Tasks:
     """Tasks of a training, named for the dashboard, until the last of them is done."""
 
-    def __init__(self, client: Client, prefix: str, what: str) -> None:
-        self.client, self.what = client, what
+    def __init__(self, client: Client, workers: Workers, prefix: str, what: str) -> None:
+        self.client, self._workers, self.what = client, list(workers), what
         # Keys are unique among all tasks of all trainings.
         self._prefix, self._token, self._numbers = prefix, uuid4().hex, count()
         # Weak references let workers release results that are no longer used.
         self._sent: WeakSet[Future] = WeakSet()
 
-    def submit(self, name: str, function: Any, *arguments: Any, **options: Any) -> Future:
-        """Submit a task that calls ``function``; arguments may be results of other tasks."""
+    def submit(self, name: str, function: Any, *args: Any, turn: int | None = None) -> Future:
+        """Submit a task that calls ``function``; ``args`` may be results of other tasks.
+
+        Workers take tasks with a ``turn`` in turns. Dask chooses another only if one is lost or
+        late; otherwise it may give two of the last equal tasks to one worker, none to another.
+        """
         self._check()
         key = f"{self._prefix}-{name}-{self._token}-{next(self._numbers)}"
+        # Tasks have priority in their order.
+        options: dict[str, Any] = {"key": key, "pure": False, "fifo_timeout": 0}
+        if turn is not None:
+            worker = self._workers[turn % len(self._workers)]
+            options |= {"workers": worker, "allow_other_workers": True}
         with clear_errors(self.client, self.what):
-            future = self.client.submit(function, *arguments, key=key, pure=False, **options)
+            future = self.client.submit(function, *args, **options)
         self.hold(future)
         return future
 

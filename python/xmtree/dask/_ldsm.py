@@ -74,10 +74,8 @@ def _model(tasks: Tasks, plan: Plan, parts: list[Future], rows: str, workers: Wo
     # A tree is trained on one worker.
     threads = [int(worker["nthreads"]) for worker in workers.values()]
     n_threads = max(1, min(min(threads), sum(threads) // n_trees))
-    trees = [
-        tasks.submit("tree", _core.LdsmTraining.trees, sample, [number], n_threads=n_threads)
-        for number in range(n_trees)
-    ]
+    train = partial(_core.LdsmTraining.trees, n_threads=n_threads)
+    trees = [tasks.submit("tree", train, sample, [turn], turn=turn) for turn in range(n_trees)]
     model = _core.LdsmTraining.model
     n_parts = max(1, sum(found.n_rows > 0 for found in plan.facts))
     n_groups = max(1, min(max(_GROUPS, n_parts), n_classes // _LABELS)) if n_parts > 1 else 1
@@ -93,11 +91,11 @@ def _model(tasks: Tasks, plan: Plan, parts: list[Future], rows: str, workers: Wo
     mined = []
     for group in range(n_groups):
         pieces = [tasks.submit("piece", itemgetter(group), one) for one in divided]
-        mined.append(tasks.submit("mine", _core.ldsm_mine, groups, group, pieces))
+        mined.append(tasks.submit("mine", _core.ldsm_mine, groups, group, pieces, turn=group))
     gains = [tasks.submit("gains", itemgetter(1), one) for one in mined]
     settings = tasks.submit("choose", _core.ldsm_choose, groups, gains)
     scorers = [
-        tasks.submit("scorers", _core.ldsm_scorers, groups, *each, settings)
+        tasks.submit("scorers", _core.ldsm_scorers, groups, *each, settings, turn=each[0])
         for each in enumerate(mined)
     ]
     return tasks.submit("join", model, sample, trees, 1, (groups, scorers, settings))

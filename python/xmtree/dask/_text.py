@@ -124,10 +124,7 @@ class DaskTextClassifier(DaskEstimator):
                     f"got {type(learner).__name__}"
                 )
             on_cluster, default = _ON_CLUSTER[type(learner)], type(learner)()
-            changed = {
-                name
-                for name in on_cluster._left_out
-                if getattr(learner, name) != getattr(default, name)
-            }
+            names = on_cluster._left_out
+            changed = [name for name in names if getattr(learner, name) != getattr(default, name)]
             on_cluster._refuse(changed, f"learner: {type(learner).__name__} on a cluster")
         return self._fit(texts, labels, sample_weight, None)
