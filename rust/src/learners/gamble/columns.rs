@@ -130,6 +130,10 @@ fn bins(distinct: &[(f32, usize)]) -> Vec<(f32, f32)> {
 /// entry costs two to four times as much as a code of a dense column.
 const MIN_DENSE_SHARE: f64 = 0.4;
 
+/// Most rows per entry of a sparse column that has a bit for each row. With these, the bits take as
+/// many bytes as the entries, which are stored twice.
+const MAX_ROWS_PER_ENTRY: usize = 128;
+
 /// The place where the codes of a column are stored.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Storage {
@@ -137,8 +141,9 @@ pub enum Storage {
     Small(Vec<u8>),
     /// The code of each row, if there are more codes.
     Large(Vec<u32>),
-    /// Entries of the rows. All rows without an entry have the code `zero`.
-    Sparse { zero: u32 },
+    /// Entries of the rows. All rows without an entry have the code `zero`. `has_entry` is a bit for
+    /// each row; it is empty if entries are very rare.
+    Sparse { zero: u32, has_entry: Vec<u64> },
 }
 
 /// A feature that has more than one code.
@@ -315,12 +320,16 @@ impl Columns {
         self.row_entries.get(row)
     }
 
-    /// Returns the code of row `row` in column `column`; O(log entries) in a sparse column.
+    /// Returns the code of row `row` in column `column`; O(log entries) if the column is sparse and
+    /// the row has an entry.
     pub fn code(&self, column: u32, row: u32) -> u32 {
         match &self.columns[column as usize].storage {
             Storage::Small(codes) => codes[row as usize].into(),
             Storage::Large(codes) => codes[row as usize],
-            Storage::Sparse { zero } => {
+            Storage::Sparse { zero, has_entry } => {
+                if !has_entry.is_empty() && !has_bit(has_entry, row) {
+                    return *zero;
+                }
                 let entries = self.column_entries.get(column as usize);
                 let entry = entries.binary_search_by_key(&row, |&(row, _)| row);
                 entry.map_or(*zero, |at| entries[at].1)
@@ -342,11 +351,22 @@ impl Columns {
                 partition(rows, right, |row| goes_left(codes[row as usize].into()))
             }
             Storage::Large(codes) => partition(rows, right, |row| goes_left(codes[row as usize])),
+            Storage::Sparse { has_entry, .. } if self.are_binary && !has_entry.is_empty() => {
+                let sides = [goes_left(0), goes_left(1)];
+                partition(rows, right, |row| {
+                    sides[usize::from(has_bit(has_entry, row))]
+                })
+            }
             Storage::Sparse { .. } => {
                 partition(rows, right, |row| goes_left(self.code(column, row)))
             }
         }
     }
+}
+
+/// Returns bit number `row`.
+fn has_bit(bits: &[u64], row: u32) -> bool {
+    bits[row as usize / 64] >> (row % 64) & 1 == 1
 }
 
 impl Column {
@@ -378,7 +398,14 @@ impl Column {
                 Storage::Large(codes)
             }
         } else {
-            Storage::Sparse { zero }
+            let mut has_entry = Vec::new();
+            if n_rows <= MAX_ROWS_PER_ENTRY * entries.len() {
+                has_entry.resize(n_rows.div_ceil(64), 0);
+                for &(row, _) in entries {
+                    has_entry[row as usize / 64] |= 1 << (row % 64);
+                }
+            }
+            Storage::Sparse { zero, has_entry }
         };
         Some(Self {
             feature: feature as u32,
@@ -390,7 +417,7 @@ impl Column {
     /// Returns the code of rows without an entry if the column is sparse.
     pub fn zero(&self) -> Option<u32> {
         match self.storage {
-            Storage::Sparse { zero } => Some(zero),
+            Storage::Sparse { zero, .. } => Some(zero),
             _ => None,
         }
     }

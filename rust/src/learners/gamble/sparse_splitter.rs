@@ -135,9 +135,15 @@ impl SparseSplitter {
         let stride = stride(node);
         self.cells.clear();
         self.cells.resize(columns.columns.len() * stride, 0.0);
+        let (blocks, _) = self.cells.as_chunks_mut::<FEW_CLASS_LANES>();
+        let n_blocks = stride / FEW_CLASS_LANES;
         for (&row, &Item { class, weight }) in node.rows.iter().zip(&node.items) {
+            let (block, lane) = (
+                class as usize / FEW_CLASS_LANES,
+                class as usize % FEW_CLASS_LANES,
+            );
             for &(column, _) in columns.row_entries(row as usize) {
-                self.cells[column as usize * stride + class as usize] += f64::from(weight);
+                blocks[column as usize * n_blocks + block][lane] += f64::from(weight);
             }
         }
         self.counts.clear();
@@ -158,6 +164,9 @@ impl SparseSplitter {
             }
             let cells = &self.cells[column as usize * stride..][..stride];
             let (weight, score) = score_cells(cells, &self.totals, node.weight);
+            if !best.is_beaten_by(column, score) {
+                continue;
+            }
             let mut own = ColumnBest::new(node);
             own.offer(score, || {
                 Choice::Cut(Cut {

@@ -502,7 +502,7 @@ fn bins_have_about_equally_many_rows() {
 }
 
 #[test]
-fn every_storage_returns_the_codes() {
+fn every_storage_returns_the_codes_and_divides_rows_by_them() {
     let n = 300;
     // Columns with two values and with more values, mostly zero; a column with two non-zeros; dense
     // columns with few and with many values.
@@ -531,6 +531,16 @@ fn every_storage_returns_the_codes() {
                 let expected = column.coding.code(value(row, at));
                 let code = columns.code(at as u32, row as u32);
                 assert_eq!(code, expected, "row {row}, column {at}");
+            }
+            for left in 0..column.coding.n_codes() as u32 {
+                let mut rows: Vec<u32> = (0..n as u32).filter(|row| row % 3 > 0).collect();
+                let is_left = |row: &u32| columns.code(at as u32, *row) == left;
+                let (expected, right): (Vec<u32>, Vec<u32>) =
+                    rows.iter().partition(|row| is_left(row));
+                let n_left =
+                    columns.partition(at as u32, &mut rows, &mut Vec::new(), |code| code == left);
+                assert_eq!(n_left, expected.len(), "column {at}, code {left}");
+                assert_eq!(rows, [expected, right].concat());
             }
         }
     }
