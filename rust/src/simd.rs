@@ -240,155 +240,99 @@ dispatched! {
     }
 }
 
-/// Computes [`multiply_bytes`] for R a multiple of four: four rows and half of the labels at a time,
-/// so that their sums stay in registers. Each sum is in two parts until the end.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-fn multiply_bytes_by_pairs<const R: usize>(
+/// Returns the products of R rows of bytes above -128 with the weights of [`LANES`] labels, both with
+/// four columns side by side. R is 1 or a multiple of 4, and there are at most 2^16 columns. Sums of
+/// integers are exact, so instruction sets may sum them in other orders. `next`, the weights of the
+/// following labels, are prefetched, because processors do not prefetch beyond a page by themselves.
+pub(crate) fn multiply_bytes<const R: usize>(
     weights: &[[[i8; 4]; LANES]],
-    rows: &[[[u8; 4]; R]],
-) -> [[i32; LANES]; R] {
-    use std::arch::x86_64::{
-        __m128i, __m256i, _mm256_add_epi32, _mm256_cvtepi8_epi16, _mm256_cvtepu8_epi16,
-        _mm256_madd_epi16, _mm256_permute4x64_epi64, _mm256_setzero_si256,
-    };
-    use std::mem::transmute;
-
-    const ROWS: usize = 4;
-    const HALF: usize = LANES / 2;
-    let mut products = [[0; LANES]; R];
-    for (group, products) in products.as_chunks_mut::<ROWS>().0.iter_mut().enumerate() {
-        for half in 0..2 {
-            let mut sums = [[_mm256_setzero_si256(); 2]; ROWS];
-            for (weights, rows) in weights.iter().zip(rows) {
-                let weights = &weights.as_chunks::<HALF>().0[half];
-                let rows = &rows.as_chunks::<ROWS>().0[group];
-                // SAFETY: both have the same size, and every pattern is valid.
-                let rows = unsafe { transmute::<[[u8; 4]; ROWS], __m128i>(*rows) };
-                // SAFETY: as above.
-                let weights = unsafe { transmute::<[[i8; 4]; HALF], [__m128i; 2]>(*weights) };
-                let weights = weights.map(|weights| _mm256_cvtepi8_epi16(weights));
-                let rows = _mm256_cvtepu8_epi16(rows);
-                let rows = [
-                    _mm256_permute4x64_epi64::<0x00>(rows),
-                    _mm256_permute4x64_epi64::<0x55>(rows),
-                    _mm256_permute4x64_epi64::<0xAA>(rows),
-                    _mm256_permute4x64_epi64::<0xFF>(rows),
-                ];
-                for (sums, row) in sums.iter_mut().zip(rows) {
-                    for (sum, weights) in sums.iter_mut().zip(weights) {
-                        *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(weights, row));
-                    }
-                }
-            }
-            for (products, sums) in products.iter_mut().zip(sums) {
-                // SAFETY: as above.
-                let pairs = unsafe { transmute::<[__m256i; 2], [[i32; 2]; HALF]>(sums) };
-                products[half * HALF..][..HALF].copy_from_slice(&pairs.map(|[a, b]| a + b));
-            }
-        }
-    }
-    products
-}
-
-/// Returns the products of a row of bytes above -128 with the weights of [`LANES`] labels, both with
-/// four columns side by side. The row meets each weight once, so `next`, the weights of the following
-/// labels, are prefetched meanwhile; processors do not prefetch beyond a page by themselves.
-pub(crate) fn multiply_row(
-    weights: &[[[i8; 4]; LANES]],
-    row: &[[i8; 4]],
+    rows: &[[[i8; 4]; R]],
     next: &[[[i8; 4]; LANES]],
-) -> [i32; LANES] {
+) -> [[i32; LANES]; R] {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{
-            __m256i, _mm256_abs_epi8, _mm256_add_epi32, _mm256_madd_epi16, _mm256_maddubs_epi16,
-            _mm256_set1_epi16, _mm256_set1_epi32, _mm256_setzero_si256, _mm256_sign_epi8,
+            __m256i, __m512i, _mm256_abs_epi8, _mm256_add_epi32, _mm256_madd_epi16,
+            _mm256_maddubs_epi16, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_setzero_si256,
+            _mm256_sign_epi8, _mm512_dpbusd_epi32, _mm512_set1_epi32, _mm512_slli_epi32,
+            _mm512_sub_epi32,
         };
-        use std::mem::transmute;
-
-        #[target_feature(enable = "avx2")]
-        fn avx2(
-            weights: &[[[i8; 4]; LANES]],
-            row: &[[i8; 4]],
-            next: &[[[i8; 4]; LANES]],
-        ) -> [i32; LANES] {
-            let mut sums = [_mm256_setzero_si256(); 2];
-            for ((weights, row), next) in weights.iter().zip(row).zip(next) {
-                prefetch(next);
-                let row = _mm256_set1_epi32(i32::from_ne_bytes(row.map(|byte| byte as u8)));
-                // SAFETY: both have the same size, and every pattern is valid.
-                let weights = unsafe { transmute::<[[i8; 4]; LANES], [__m256i; 2]>(*weights) };
-                for (sum, weights) in sums.iter_mut().zip(weights) {
-                    // A pair of products is at most 2 * 128 * 127, within 16 bits.
-                    let (size, signed) = (_mm256_abs_epi8(weights), _mm256_sign_epi8(row, weights));
-                    let pairs = _mm256_maddubs_epi16(size, signed);
-                    let quads = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
-                    *sum = _mm256_add_epi32(*sum, quads);
-                }
-            }
-            // SAFETY: as above.
-            unsafe { transmute::<[__m256i; 2], [i32; LANES]>(sums) }
-        }
-        if std::is_x86_feature_detected!("avx2") {
-            // SAFETY: the feature was just found on this machine.
-            return unsafe { avx2(weights, row, next) };
-        }
-    }
-    multiply_row_anywhere(weights, row)
-}
-
-dispatched! {
-    /// Computes [`multiply_row`] without special instructions.
-    fn multiply_row_anywhere(weights: &[[[i8; 4]; LANES]], row: &[[i8; 4]]) -> [i32; LANES] {
-        let mut sums = [0i32; LANES];
-        for (weights, row) in weights.iter().zip(row) {
-            for (sum, weights) in sums.iter_mut().zip(weights) {
-                for column in 0..4 {
-                    *sum += i32::from(weights[column]) * i32::from(row[column]);
-                }
-            }
-        }
-        sums
-    }
-}
-
-/// Returns the products of R rows of bytes with the weights of [`LANES`] labels. Both have four
-/// columns of a row or label side by side. Sums of integers are exact, so instruction sets may sum
-/// them in other orders; there must be at most 2^16 columns.
-pub(crate) fn multiply_bytes<const R: usize>(
-    weights: &[[[i8; 4]; LANES]],
-    rows: &[[[u8; 4]; R]],
-) -> [[i32; LANES]; R] {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{__m512i, _mm512_dpbusd_epi32, _mm512_set1_epi32};
         use std::mem::transmute;
 
         #[target_feature(enable = "avx512f,avx512vnni")]
         fn vnni<const R: usize>(
             weights: &[[[i8; 4]; LANES]],
-            rows: &[[[u8; 4]; R]],
+            rows: &[[[i8; 4]; R]],
+            bytes: impl Fn([i8; 4]) -> i32,
         ) -> [[i32; LANES]; R] {
-            let mut sums = [_mm512_set1_epi32(0); R];
+            /// Adds 128 to each byte, as this instruction set multiplies bytes without sign.
+            const OFFSET: i32 = i32::from_ne_bytes([128; 4]);
+            let ones = _mm512_set1_epi32(i32::from_ne_bytes([1; 4]));
+            let (mut sums, mut of_weights) = ([_mm512_set1_epi32(0); R], _mm512_set1_epi32(0));
             for (weights, rows) in weights.iter().zip(rows) {
                 // SAFETY: both are 64 bytes, and every pattern is valid.
                 let weights = unsafe { transmute::<[[i8; 4]; LANES], __m512i>(*weights) };
-                for (sum, row) in sums.iter_mut().zip(rows) {
-                    let row = _mm512_set1_epi32(i32::from_ne_bytes(*row));
+                of_weights = _mm512_dpbusd_epi32(of_weights, ones, weights);
+                for (sum, &row) in sums.iter_mut().zip(rows) {
+                    let row = _mm512_set1_epi32(bytes(row) ^ OFFSET);
                     *sum = _mm512_dpbusd_epi32(*sum, row, weights);
                 }
             }
-            // SAFETY: as above.
-            sums.map(|sum| unsafe { transmute::<__m512i, [i32; LANES]>(sum) })
+            sums.map(|sum| {
+                let product = _mm512_sub_epi32(sum, _mm512_slli_epi32::<7>(of_weights));
+                // SAFETY: as above.
+                unsafe { transmute::<__m512i, [i32; LANES]>(product) }
+            })
         }
-        if std::is_x86_feature_detected!("avx512vnni") {
+
+        /// Multiplies N rows at a time, so that their sums stay in registers.
+        #[target_feature(enable = "avx2")]
+        fn avx2<const R: usize, const N: usize>(
+            weights: &[[[i8; 4]; LANES]],
+            rows: &[[[i8; 4]; R]],
+            next: &[[[i8; 4]; LANES]],
+            bytes: impl Fn([i8; 4]) -> i32,
+        ) -> [[i32; LANES]; R] {
+            let mut products = [[0; LANES]; R];
+            for (group, products) in products.as_chunks_mut::<N>().0.iter_mut().enumerate() {
+                let mut sums = [[_mm256_setzero_si256(); 2]; N];
+                for ((weights, rows), next) in weights.iter().zip(rows).zip(next) {
+                    prefetch(next);
+                    // SAFETY: both have the same size, and every pattern is valid.
+                    let weights = unsafe { transmute::<[[i8; 4]; LANES], [__m256i; 2]>(*weights) };
+                    let sizes = weights.map(|weights| _mm256_abs_epi8(weights));
+                    for (sums, &row) in sums.iter_mut().zip(&rows.as_chunks::<N>().0[group]) {
+                        let row = _mm256_set1_epi32(bytes(row));
+                        for half in 0..2 {
+                            // A pair of products is at most 2 * 128 * 127, within 16 bits.
+                            let signed = _mm256_sign_epi8(row, weights[half]);
+                            let pairs = _mm256_maddubs_epi16(sizes[half], signed);
+                            let quads = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+                            sums[half] = _mm256_add_epi32(sums[half], quads);
+                        }
+                    }
+                }
+                // SAFETY: as above.
+                *products =
+                    sums.map(|sums| unsafe { transmute::<[__m256i; 2], [i32; LANES]>(sums) });
+            }
+            products
+        }
+
+        let bytes = |row: [i8; 4]| i32::from_ne_bytes(row.map(|byte| byte as u8));
+        if R > 1 && std::is_x86_feature_detected!("avx512vnni") {
             // SAFETY: the feature was just found on this machine, and it includes AVX-512.
-            return unsafe { vnni(weights, rows) };
+            return unsafe { vnni(weights, rows, bytes) };
         }
-        if R.is_multiple_of(4) && std::is_x86_feature_detected!("avx2") {
+        if std::is_x86_feature_detected!("avx2") {
             // SAFETY: the feature was just found on this machine.
-            return unsafe { multiply_bytes_by_pairs(weights, rows) };
+            return unsafe {
+                if R == 1 {
+                    avx2::<R, 1>(weights, rows, next, bytes)
+                } else {
+                    avx2::<R, 4>(weights, rows, next, bytes)
+                }
+            };
         }
     }
     multiply_bytes_anywhere(weights, rows)
@@ -396,7 +340,7 @@ pub(crate) fn multiply_bytes<const R: usize>(
 
 dispatched! {
     /// Computes [`multiply_bytes`] without special instructions.
-    fn multiply_bytes_anywhere[R](weights: &[[[i8; 4]; LANES]], rows: &[[[u8; 4]; R]]) -> [[i32; LANES]; R] {
+    fn multiply_bytes_anywhere[R](weights: &[[[i8; 4]; LANES]], rows: &[[[i8; 4]; R]]) -> [[i32; LANES]; R] {
         let mut sums = [[0i32; LANES]; R];
         for (weights, rows) in weights.iter().zip(rows) {
             for (sums, row) in sums.iter_mut().zip(rows) {
@@ -544,18 +488,15 @@ mod tests {
     }
 
     fn products_of_rows_are_exact<const R: usize>(weights: &[[[i8; 4]; LANES]]) {
-        let rows: Vec<[[u8; 4]; R]> = (0..67i32)
-            .map(|i| {
-                std::array::from_fn(|r| {
-                    std::array::from_fn(|c| (i * 29 + r as i32 * 7 + c as i32) as u8)
-                })
-            })
+        let byte = |i: usize, r: usize, c: usize| ((i * 29 + r * 7 + c) % 255) as i32 - 127;
+        let rows: Vec<[[i8; 4]; R]> = (0..67)
+            .map(|i| std::array::from_fn(|r| std::array::from_fn(|c| byte(i, r, c) as i8)))
             .collect();
-        let found = multiply_bytes(weights, &rows);
+        let found = multiply_bytes(weights, &rows, weights);
         assert_eq!(found, multiply_bytes_anywhere(weights, &rows));
         for (r, found) in found.iter().enumerate() {
             for (lane, found) in found.iter().enumerate() {
-                let product = |(w, x): (&[[i8; 4]; LANES], &[[u8; 4]; R])| -> i32 {
+                let product = |(w, x): (&[[i8; 4]; LANES], &[[i8; 4]; R])| -> i32 {
                     (0..4)
                         .map(|c| i32::from(w[lane][c]) * i32::from(x[r][c]))
                         .sum()
@@ -574,20 +515,8 @@ mod tests {
                 })
             })
             .collect();
-        products_of_rows_are_exact::<3>(&weights);
+        products_of_rows_are_exact::<1>(&weights);
         products_of_rows_are_exact::<8>(&weights);
-        let row: Vec<[i8; 4]> = (0..67)
-            .map(|i| std::array::from_fn(|c| ((i * 29 + c as i32 * 7) % 255 - 127) as i8))
-            .collect();
-        let found = multiply_row(&weights, &row, &weights);
-        assert_eq!(found, multiply_row_anywhere(&weights, &row));
-        for (lane, found) in found.into_iter().enumerate() {
-            let product = |(w, x): (&[[i8; 4]; LANES], &[i8; 4])| -> i32 {
-                let terms = w[lane].iter().zip(x);
-                terms.map(|(&w, &x)| i32::from(w) * i32::from(x)).sum()
-            };
-            assert_eq!(found, weights.iter().zip(&row).map(product).sum::<i32>());
-        }
         let bytes: Vec<i8> = (0..80).map(|i| (i * 13 % 256 - 128) as i8).collect();
         let mut floats: Vec<f32> = (0..80u8).map(|i| f32::from(i % 9) - 4.0).collect();
         let plain: f32 = bytes

@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 use crate::data::Examples;
 use crate::error::Result;
 use crate::file::{is_sum, Bundle, Flat};
-use crate::simd::{add_bytes, dot_bytes, multiply_bytes, multiply_row, prefetch, LANES};
+use crate::simd::{add_bytes, dot_bytes, multiply_bytes, prefetch, LANES};
 
 /// A column is dense if more than one row in this many fills it.
 const MAX_ROWS_PER_VALUE: usize = 2;
@@ -23,8 +23,6 @@ pub const BLOCK: usize = 32;
 const GROUP: usize = 8;
 /// Number of columns of a label that are side by side.
 const QUAD: usize = 4;
-/// Added to the bytes of rows, which are without sign.
-const OFFSET: i32 = 128;
 
 /// The columns that most rows fill.
 #[derive(Debug, Clone, Default)]
@@ -99,8 +97,6 @@ pub struct DenseWeights {
     values: Flat<i8>,
     /// The scale of each label.
     scales: Flat<f32>,
-    /// The sum of each label's values.
-    sums: Flat<i32>,
 }
 
 impl DenseWeights {
@@ -115,7 +111,6 @@ impl DenseWeights {
         Self {
             values: vec![0; n_lanes * columns.n_quads() * QUAD].into(),
             scales: vec![0.0; n_labels].into(),
-            sums: vec![0; n_labels].into(),
             columns: columns.clone(),
         }
     }
@@ -126,14 +121,11 @@ impl DenseWeights {
             return;
         }
         let (scale, rounded) = round(weights);
-        let mut sum = 0;
         for (place, value) in rounded.enumerate().take(self.columns.len()) {
             let at = self.position(label, place);
             self.values.to_mut()[at] = value;
-            sum += i32::from(value);
         }
         self.scales.to_mut()[label] = scale;
-        self.sums.to_mut()[label] = sum;
     }
 
     /// Returns the position of a label's weight for the dense column at `place`.
@@ -165,7 +157,6 @@ impl DenseWeights {
         bundle.put("columns", self.columns.columns.clone());
         bundle.put("values", self.values.clone());
         bundle.put("scales", self.scales.clone());
-        bundle.put("sums", self.sums.clone());
         bundle
     }
 
@@ -185,15 +176,9 @@ impl DenseWeights {
         let weights = Self {
             values: bundle.take_flat("values", Some(n_values))?,
             scales: bundle.take_flat("scales", Some(n_labels))?,
-            sums: bundle.take_flat("sums", Some(n_labels))?,
             columns,
         };
-        let largest = i32::from(i8::MAX) * weights.columns.len() as i32;
-        let is_sound = weights.scales.iter().all(is_sum)
-            && weights
-                .sums
-                .iter()
-                .all(|sum| sum.unsigned_abs() <= largest as u32);
+        let is_sound = weights.scales.iter().all(is_sum);
         bundle.require(is_sound, "its dense weights are out of range")?;
         Ok(weights)
     }
@@ -280,9 +265,7 @@ pub struct DenseProducts {
     row: Vec<f32>,
     /// The rounded rows, group by group. A group has the bytes of its rows for the first four
     /// columns side by side, then those for the next four, and so on.
-    bytes: Vec<u8>,
-    /// The rounded row if there is only one, in groups of four columns.
-    only: Vec<[i8; QUAD]>,
+    bytes: Vec<i8>,
     /// The scale of each row.
     scales: Vec<f32>,
     /// The sums of products of bytes: for each group and panel, row by row.
@@ -317,49 +300,34 @@ impl DenseProducts {
             }
             let (scale, rounded) = round(&self.row);
             self.scales.push(scale);
-            if self.group == 1 {
-                self.only.clear();
-                self.only.resize(n_quads, [0; QUAD]);
-                let only = self.only.as_flattened_mut().iter_mut();
-                only.zip(rounded).for_each(|(byte, value)| *byte = value);
-                return self.multiply_only(weights);
-            }
             let start = i / self.group * group_bytes + i % self.group * QUAD;
             for (column, value) in rounded.enumerate() {
                 let at = start + column / QUAD * self.group * QUAD + column % QUAD;
-                self.bytes[at] = (i32::from(value) + OFFSET) as u8;
+                self.bytes[at] = value;
             }
         }
-        self.multiply_groups(weights);
+        if self.group == 1 {
+            self.multiply::<1>(weights);
+        } else {
+            self.multiply::<GROUP>(weights);
+        }
     }
 
-    /// Multiplies the only row with all panels.
-    fn multiply_only(&mut self, weights: &DenseWeights) {
-        let (panels, _) = weights.values.as_chunks::<QUAD>().0.as_chunks::<LANES>();
-        let panels = panels.chunks_exact(self.only.len());
-        self.n_panels = panels.len();
-        self.sums.clear();
-        let next = panels.clone().skip(1).chain(panels.clone().last());
-        let products = panels
-            .zip(next)
-            .map(|(panel, next)| multiply_row(panel, &self.only, next));
-        self.sums.extend(products);
-    }
-
-    /// Multiplies groups of rows with all panels.
-    fn multiply_groups(&mut self, weights: &DenseWeights) {
-        const R: usize = GROUP;
+    /// Multiplies groups of R rows with all panels.
+    fn multiply<const R: usize>(&mut self, weights: &DenseWeights) {
         let n_quads = weights.columns.n_quads();
         let (rows, _) = self.bytes.as_chunks::<QUAD>().0.as_chunks::<R>();
         let (panels, _) = weights.values.as_chunks::<QUAD>().0.as_chunks::<LANES>();
-        self.n_panels = panels.len() / n_quads;
+        let panels = panels.chunks_exact(n_quads);
+        self.n_panels = panels.len();
         let group_sums = self.n_panels * R;
         let n_groups = rows.len() / n_quads;
         self.sums.resize(n_groups * group_sums, [0; LANES]);
-        for (i, panel) in panels.chunks_exact(n_quads).enumerate() {
+        let next = panels.clone().skip(1).chain(panels.clone().last());
+        for (i, (panel, next)) in panels.zip(next).enumerate() {
             for (group, rows) in rows.chunks_exact(n_quads).enumerate() {
                 let sums = &mut self.sums[group * group_sums + i * R..][..R];
-                sums.copy_from_slice(&multiply_bytes::<R>(panel, rows));
+                sums.copy_from_slice(&multiply_bytes::<R>(panel, rows, next));
             }
         }
     }
@@ -367,14 +335,12 @@ impl DenseProducts {
     /// Writes the products of row `i` of the block with the weights of each label.
     pub fn write(&self, weights: &DenseWeights, i: usize, products: &mut [f32]) {
         let (group, row) = (i / self.group, i % self.group);
-        let offset = if self.group == 1 { 0 } else { OFFSET };
         let sums = &self.sums[group * self.n_panels * self.group + row..];
-        let labels = weights.scales.chunks(LANES).zip(weights.sums.chunks(LANES));
-        let panels = sums.iter().step_by(self.group).zip(labels);
-        for (products, (sums, (scales, label_sums))) in products.chunks_mut(LANES).zip(panels) {
-            let terms = sums.iter().zip(label_sums).zip(scales);
-            for (product, ((sum, label_sum), scale)) in products.iter_mut().zip(terms) {
-                *product = (sum - offset * label_sum) as f32 * (scale * self.scales[i]);
+        let panels = sums.iter().step_by(self.group);
+        let panels = panels.zip(weights.scales.chunks(LANES));
+        for (products, (sums, scales)) in products.chunks_mut(LANES).zip(panels) {
+            for (product, (&sum, scale)) in products.iter_mut().zip(sums.iter().zip(scales)) {
+                *product = sum as f32 * (scale * self.scales[i]);
             }
         }
     }
