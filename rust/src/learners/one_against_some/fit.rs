@@ -8,7 +8,7 @@ use super::rank::{Calibration, Join, OneAgainstSome};
 use super::weights::{LabelWeights, RowMargins};
 use crate::data::{Examples, Ragged};
 use crate::metrics::{Line, Outcome, RankedScores, Scale, Shares, MOST_SHARING};
-use crate::model::{keep_best, TopK};
+use crate::model::TopK;
 
 /// Candidates taken by the other model's scores, and as many by margins.
 pub const N_FIT_CANDIDATES: usize = 100;
@@ -73,9 +73,7 @@ impl FitSample {
                 continue;
             }
             margins.read_next(weights, examples.row(row), i);
-            let mut by_margin = Vec::new();
-            margins.for_each_found(weights, |label, part| by_margin.push((label, part)));
-            keep_best(&mut by_margin, N_FIT_CANDIDATES);
+            let by_margin = margins.best_found(weights, N_FIT_CANDIDATES);
             let listed = scored.get(i).iter().chain(&by_margin);
             let mut labels: Vec<u32> = listed.map(|&(label, _)| label).collect();
             labels.sort_unstable();

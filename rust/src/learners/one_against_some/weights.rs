@@ -13,7 +13,7 @@ use super::svm::Scorer;
 use crate::data::{Examples, PackedList, PackedLists, Precision, Ragged, RowBuffer, SpreadRow};
 use crate::error::Result;
 use crate::file::Flat;
-use crate::model::LinearScorers;
+use crate::model::{keep_best, LinearScorers};
 use crate::simd::{axpy, dispatched};
 
 /// The index has all weights if the margins of a training row cost at most this many additions of
@@ -421,6 +421,29 @@ impl RowMargins {
                 }
             }
         }
+    }
+
+    /// Returns the `n` best labels of [`for_each_found`](Self::for_each_found), in any order.
+    pub fn best_found(&self, weights: &LabelWeights, n: usize) -> Vec<(u32, f32)> {
+        let mut found = Vec::new();
+        if weights.is_index_complete() {
+            let mut least = f32::NEG_INFINITY;
+            self.for_each_above(weights, least, |label, margin| {
+                found.push((label, margin));
+                if found.len() == 4 * n {
+                    keep_best(&mut found, n);
+                    least = found
+                        .iter()
+                        .map(|each| each.1)
+                        .fold(f32::INFINITY, f32::min);
+                }
+                least
+            });
+        } else {
+            self.for_each_found(weights, |label, part| found.push((label, part)));
+        }
+        keep_best(&mut found, n);
+        found
     }
 }
 

@@ -55,6 +55,14 @@ proptest! {
             by_index.read(&weights, examples.row(row));
             by_label.read(&cut, examples.row(row));
             let touched = found(&by_index, &weights);
+            for (margins, weights) in [(&by_index, &weights), (&by_label, &cut)] {
+                let best_first = |a: &(u32, f32), b: &(u32, f32)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+                let mut all: Vec<(u32, f32)> = found(margins, weights).into_iter().collect();
+                let mut best = margins.best_found(weights, 2);
+                all.sort_by(best_first);
+                best.sort_by(best_first);
+                prop_assert_eq!(&best, &all[..all.len().min(2)]);
+            }
             let x = full(&examples, row);
             for (label, scorer) in (0u32..).zip(&scorers) {
                 let Some(scorer) = scorer else {
