@@ -14,7 +14,7 @@ from test_ldsm import FEW, X_NEW, X, Y
 from xmtree import LdSMClassifier, OAAClassifier
 from xmtree.dask import DaskLdSMClassifier, DaskTextClassifier
 from xmtree.dask._base import _predicted, _scored, _topk
-from xmtree.dask._cluster import workers_of
+from xmtree.dask._cluster import Tasks, workers_of
 from xmtree.dask._plan import joined_labels, labels_of
 
 
@@ -123,3 +123,20 @@ def test_without_dask(name, monkeypatch):
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError, match=r"pip install 'dask\[array\]' distributed"):
         importlib.import_module("xmtree.dask")
+
+
+def test_workers_take_tasks_in_turns():
+    given = []
+
+    class Client:
+        def submit(self, function, *args, key, pure, fifo_timeout, **options):
+            given.append(options)
+            return Client()
+
+    tasks = Tasks(Client(), {"a": {}, "b": {}}, "test", "testing")
+    tasks._interrupted = False
+    for turn in (None, 0, 1, 2):
+        tasks.submit("same", len, [], turn=turn)
+    # Others may replace a lost worker.
+    wanted = [{"workers": worker, "allow_other_workers": True} for worker in "aba"]
+    assert given == [{}, *wanted]
