@@ -27,8 +27,11 @@ pub struct Join {
     pub weight: f32,
 }
 
-/// Returns the squared hinge loss of a margin if the label is present.
-fn loss_if_present(margin: f32) -> f32 {
+/// Returns the squared hinge loss of a margin if the label is present; 0 without a scorer.
+pub fn loss_if_present(margin: f32) -> f32 {
+    if margin == f32::NEG_INFINITY {
+        return 0.0;
+    }
     (1.0 - margin).max(0.0).powi(2)
 }
 
@@ -65,11 +68,7 @@ impl Join {
     pub fn upper_bound(self, score_before: f32, margin: f32) -> f32 {
         /// More than rounding adds to a score.
         const SLACK: f32 = 1.0 + 1e-5;
-        let loss = if margin == f32::NEG_INFINITY {
-            0.0
-        } else {
-            loss_if_present(margin)
-        };
+        let loss = loss_if_present(margin);
         // exp(u) >= (1 + u / 64)^64.
         let mut power = 1.0 + self.weight * loss / 64.0;
         for _ in 0..6 {

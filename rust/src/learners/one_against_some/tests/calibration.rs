@@ -1,6 +1,6 @@
 //! The fit of join and calibration.
 
-use super::super::fit::{best_gains, fit_calibration, fit_join, Candidate, FitRow};
+use super::super::fit::{best_gains, contenders, fit_calibration, fit_join, Candidate, FitRow};
 use super::*;
 use crate::learners::mix;
 use crate::metrics::Shares;
@@ -156,4 +156,37 @@ fn the_join_fits_the_better_model() {
     };
     assert_eq!(fit_join(&[]), (join, 0.0));
     assert!(best_gains(&[]).is_empty());
+}
+
+/// With every join, the best candidates are contenders; equal scores are in the order of the row.
+#[test]
+fn contenders_are_the_best_by_any_join() {
+    let random = |i: u64, n: u64| (mix(i) % n) as f32;
+    let candidate = |i: u64| Candidate {
+        score_before: random(4 * i, 20) / 20.0,
+        margin: match random(4 * i + 1, 30) {
+            0.0 => f32::NEG_INFINITY,
+            margin => margin / 10.0 - 1.8,
+        },
+        is_own: random(4 * i + 2, 2) > 0.0,
+    };
+    let best = |row: &FitRow, join: Join| {
+        let mut candidates = row.candidates.clone();
+        let score = |each: &Candidate| join.score(each.score_before, each.margin);
+        candidates.sort_by(|a, b| score(b).total_cmp(&score(a)));
+        candidates.truncate(5);
+        candidates
+    };
+    for start in 0..200 {
+        let row = FitRow {
+            candidates: (100 * start..100 * start + 100).map(candidate).collect(),
+            weight: 2.0,
+        };
+        let few = contenders(&row);
+        assert!(few.weight == 2.0 && few.candidates.len() < 70);
+        for (weight, floor) in [(0.0, 0.0), (0.03, 0.1), (0.5, 0.01), (8.0, 0.001)] {
+            let join = Join { floor, weight };
+            assert_eq!(best(&few, join), best(&row, join));
+        }
+    }
 }
