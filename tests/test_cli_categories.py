@@ -171,6 +171,28 @@ def test_stdin_tuning_and_validation(model, tmp_path, capsys):
     assert tuned.categorical_features == "from_dtype"
 
 
+@pytest.mark.parametrize("learner", ["gamble", "samme"])
+def test_boosting_stops_early_by_the_rows_of_valid(learner, tmp_path, capsys):
+    train, valid = FRAME[::2], FRAME[1::2]
+    data = write(tmp_path / "t.csv", train.assign(label=Y[::2], weight=1.0))
+    weights = np.linspace(0, 1, len(valid))
+    more = {"label": Y[1::2], "weight": weights}
+    valid_data = write(
+        tmp_path / "v.csv", valid.assign(**more)[["code", "label", "weight", "color", "size"]]
+    )
+    options = ["--learner", learner, "--weight-column", "weight", "-o", tmp_path / "m"]
+    options += ["--set", "n_estimators=60", "--set", "early_stopping=true", "--valid"]
+    assert run("fit", data, *options, valid_data) == 0
+    model = CLASSES[learner](n_estimators=60, early_stopping=True, random_state=0)
+    model.fit(train, Y[::2], X_val=valid, y_val=Y[1::2], sample_weight_val=weights)
+    found = xmtree.load(tmp_path / "m")
+    assert found._model.to_bytes() == model._model.to_bytes()
+    assert found.evals_result_["error"].tolist() == model.evals_result_["error"].tolist()
+    lacking = write(tmp_path / "w.csv", valid.assign(**more).drop(columns="size"))
+    assert run("fit", data, *options, lacking) == 1
+    assert "w.csv lacks the model's column 'size'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("learner", ["oaa", "lomtree", "ldsm", "auto"])
 def test_other_learners_refuse_text(learner, tmp_path, capsys):
     frame = FRAME.assign(label=Y).dropna()

@@ -211,6 +211,22 @@ def test_valid_reports_measures_of_another_file(learner, numbers, capsys):
     np.testing.assert_allclose([float(value) for value in found.groups()], expected, atol=1e-4)
 
 
+def test_valid_stops_boosting_early(numbers, capsys):
+    part = numbers / "part.txt"
+    options = ["--learner", "gamble", "--set", "early_stopping=true", "-o", numbers / "m"]
+    options += ["--valid", numbers / "n.csv"]
+    save_xmc(part, X[:200], Y[:200], n_labels=8)
+    assert run("fit", part, *options) == 0
+    found = re.search(r"error (\S+) P@3", capsys.readouterr().err)
+    errors = xmtree.load(numbers / "m").evals_result_["error"]
+    assert abs(float(found[1]) - min(errors)) <= 1e-4
+    assert len(errors) < 200
+    save_xmc(part, X[:100], np.minimum(Y[:100], 3), n_labels=8)
+    assert run("fit", part, *options) == 1
+    first = int(np.argmax(Y > 3))
+    assert f"n.csv:{first + 2}: the label {Y[first]} is not in {part}" in capsys.readouterr().err
+
+
 def test_valid_is_checked_before_training(texts, numbers, capsys):
     for valid, message in (
         (texts / "absent.csv", "absent.csv"),

@@ -85,7 +85,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "added to it (oaa, lomtree, recall-tree)",
     )
     parser.add_argument(
-        "--valid", metavar="FILE", help="report the error on this file after training"
+        "--valid",
+        metavar="FILE",
+        help="report the error on this file after training; with --set early_stopping=true, gamble "
+        "and samme also stop by it",
     )
     parser.add_argument(
         "--compact", action="store_true", help="write a small file, for prediction only"
@@ -141,7 +144,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         with shown_as(options.progress):
             if options.start is None:
-                _train(estimator, reader, options, verbose)
+                _train(estimator, reader, options, verbose, valid)
             else:
                 grows = options.new_labels == "add"
                 training.learn_on(model, reader, options.passes or 1, verbose, grows)
@@ -280,7 +283,13 @@ def _check_continued(model: Model, reader: Reader, options: argparse.Namespace) 
     model.prepare(reader)
 
 
-def _train(estimator: Any, reader: Reader, options: argparse.Namespace, verbose: int) -> None:
+def _train(
+    estimator: Any,
+    reader: Reader,
+    options: argparse.Namespace,
+    verbose: int,
+    valid: Reader | None,
+) -> None:
     """Train a new estimator on the whole file at once or batch by batch."""
     is_text = isinstance(estimator, TextClassifier)
     learner = estimator.learner if is_text else estimator
@@ -314,7 +323,8 @@ def _train(estimator: Any, reader: Reader, options: argparse.Namespace, verbose:
         training.stream(estimator, reader, sets, given, verbose)
     else:
         tuned = None if options.tune is None else partial(_tuned, options=options)
-        training.fit_whole(estimator, reader, sets, tuned)
+        ignores = options.unknown_features == "ignore"
+        training.fit_whole(estimator, reader, sets, tuned, valid, ignores)
 
 
 def _given_labels(options: argparse.Namespace) -> list[Any] | None:

@@ -21,11 +21,13 @@ from xmtree.cli.formats.reader import Batch, Reader
 
 @dataclass
 class Model:
-    """A trained estimator."""
+    """A trained estimator, or one whose training rows are known."""
 
     #: Name in messages.
     name: str
     estimator: Any
+    #: Number of columns; None if rows may have any number.
+    width: int | None
     #: Column of each feature name; None if features have no names.
     numbers: dict[str, int] | None
     #: True if unknown features are left out instead of raising an error.
@@ -48,7 +50,8 @@ class Model:
             columns = list(numbers or map(str, range(learner.n_features_in_)))
             categories = {columns[at]: names for at, names in learner._category_names.items()}
             learner._category_names = {}
-        return Model(name, estimator, numbers, ignores_unknown, categories)
+        width = None if learner._takes_any_width() else learner.n_features_in_
+        return Model(name, estimator, width, numbers, ignores_unknown, categories)
 
     @staticmethod
     def load(path: str, ignores_unknown: bool = False) -> "Model":
@@ -112,16 +115,15 @@ class Model:
             )
         if batch.columns is not None and self.numbers is not None:
             return X[:, self._places(batch.columns, reader)]
-        width = learner.n_features_in_
-        if learner._takes_any_width() or X.shape[1] <= width:
+        if self.width is None or X.shape[1] <= self.width:
             return X
         if not self.ignores_unknown:
-            message = reader.beyond(X, width, first_row)
+            message = reader.beyond(X, self.width, first_row)
             if message is not None:
                 raise ValueError(message)
         if isinstance(X, np.ndarray):
-            return np.ascontiguousarray(X[:, :width])
-        X.resize(X.shape[0], width)
+            return np.ascontiguousarray(X[:, : self.width])
+        X.resize(X.shape[0], self.width)
         return X
 
     def _named(self, batch: Batch, reader: Reader, first_row: int) -> Any:

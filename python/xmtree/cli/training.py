@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xmtree import TextClassifier, _categories
+from xmtree._boosting import Boosting
 from xmtree._online import OnlineLearner
 from xmtree._progress import progress
 from xmtree.cli import labels
@@ -18,9 +19,17 @@ from xmtree.cli.trained import Model, hashed_columns, learner_of, numbered_colum
 
 
 def fit_whole(
-    estimator: Any, reader: Reader, sets: Sets, tune: Callable[..., None] | None = None
+    estimator: Any,
+    reader: Reader,
+    sets: Sets,
+    tune: Callable[..., None] | None = None,
+    valid: Reader | None = None,
+    ignores_unknown: bool = False,
 ) -> None:
-    """Load all examples and fit the estimator on them, with the parameters that ``tune`` sets."""
+    """Load all examples and fit the estimator on them, with the parameters that ``tune`` sets.
+
+    Boosting stops early by the rows of ``valid``, if it is given and ``early_stopping`` is set.
+    """
     numbers: dict[str, int] = {}
 
     def as_matrix(batch: Batch) -> Any:
@@ -43,15 +52,39 @@ def fit_whole(
         estimator.categorical_features = list(columns) if is_list else list(categories)
     if tune is not None:
         tune(estimator, batch.rows, y, _weights(batch))
+    named = list(numbers) if numbers else batch.columns
+    more = {}
+    if valid is not None and isinstance(estimator, Boosting) and estimator.early_stopping:
+        places = None if named is None else {name: at for at, name in enumerate(named)}
+        known = {(named or [])[at]: found for at, found in categories.items()}
+        width = batch.rows.shape[1]
+        model = Model(reader.shown_name, estimator, width, places, ignores_unknown, known)
+        more = _validation_set(model, valid, np.asarray(y))
     try:
-        estimator.fit(batch.rows, y, sample_weight=_weights(batch))
+        estimator.fit(batch.rows, y, sample_weight=_weights(batch), **more)
     finally:
         # Ctrl-C may leave a fitted model, which needs its names too.
-        _set_names(estimator, list(numbers) if numbers else batch.columns)
+        _set_names(estimator, named)
         if reader.categories is not None:
             estimator.categorical_features = given
             if estimator.__sklearn_is_fitted__():
                 estimator._category_names = categories
+
+
+def _validation_set(model: Model, valid: Reader, y: NDArray[Any]) -> dict[str, Any]:
+    """Return the arguments of ``fit`` for the rows of ``valid``; ``y`` are the training labels."""
+    model.prepare(valid)
+    batch = valid.load(False, lambda part: model.rows(part, valid, 0))
+    classes, converts = np.unique(y), valid.untyped_labels and y.dtype.kind in "iu"
+    found = np.asarray(Vocabulary(classes, False, converts).target(valid, batch, 0))
+    unknown = np.flatnonzero(~np.isin(found, classes))
+    if len(unknown):
+        raise ValueError(
+            f"{valid.place(batch, int(unknown[0]), 0)}: the label {found.tolist()[unknown[0]]!r} is "
+            f"not in {model.name}, but early_stopping needs rows of its labels"
+        )
+    rows, weights = model.rows(batch, valid, 0), _weights(batch)
+    return {"X_val": rows, "y_val": found, "sample_weight_val": weights}
 
 
 def hashes(estimator: Any) -> bool:
