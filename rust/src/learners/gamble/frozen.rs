@@ -65,6 +65,37 @@ impl FrozenNode<u32> {
     }
 }
 
+/// Categories that go left at a node.
+#[derive(Debug, Clone)]
+enum Set {
+    /// Whole numbers from 0 to 63, a bit for each.
+    Mask(u64),
+    /// Any values, in rising order.
+    Values(Box<[f32]>),
+}
+
+impl Set {
+    fn new(values: &[f32]) -> Self {
+        let mask = values
+            .iter()
+            .try_fold(0, |mask, &value| Some(mask | Self::bit(value)?));
+        mask.map_or_else(|| Self::Values(values.into()), Self::Mask)
+    }
+
+    /// Returns the bit of a whole number from 0 to 63.
+    fn bit(value: f32) -> Option<u64> {
+        let number = value as u8;
+        (number < 64 && f32::from(number).to_bits() == value.to_bits()).then(|| 1 << number)
+    }
+
+    fn contains(&self, value: f32) -> bool {
+        match self {
+            Self::Mask(mask) => Self::bit(value).is_some_and(|bit| mask & bit != 0),
+            Self::Values(values) => values.binary_search_by(|v| v.total_cmp(&value)).is_ok(),
+        }
+    }
+}
+
 /// Trees for prediction: where rows go, and the votes of the leaves.
 #[derive(Debug, Clone, Default)]
 pub struct FrozenTrees {
@@ -78,7 +109,7 @@ pub struct FrozenTrees {
     /// True for each node where missing values go right; false at leaves.
     missing_right: Vec<bool>,
     /// Categories that go left, by node; empty if no feature is categorical.
-    sets: Vec<Option<Box<[f32]>>>,
+    sets: Vec<Option<Set>>,
     /// Start of each node's votes, and its vote for all other classes.
     leaves: Vec<(u32, f32)>,
     /// Classes present in each leaf, with its votes for them.
@@ -113,8 +144,8 @@ impl FrozenTrees {
                 });
                 frozen.missing_right.push(!is_leaf && !node.missing_left);
                 if has_sets {
-                    let values = |set: u32| tree.sets[set as usize].values.as_slice().into();
-                    frozen.sets.push(node.set.map(values));
+                    let set = |set: u32| Set::new(&tree.sets[set as usize].values);
+                    frozen.sets.push(node.set.map(set));
                 }
             }
         }
@@ -175,9 +206,11 @@ impl FrozenTrees {
                     let here = at[lane] as usize;
                     right |= value.is_nan() & self.missing_right[here];
                     if let Some(Some(set)) = self.sets.get(here) {
-                        let is_in =
-                            |set: &[f32]| set.binary_search_by(|v| v.total_cmp(&value)).is_ok();
-                        right = if value.is_nan() { right } else { !is_in(set) };
+                        right = if value.is_nan() {
+                            right
+                        } else {
+                            !set.contains(value)
+                        };
                     }
                 }
                 at[lane] += node.to_left.into() + u32::from(right);
