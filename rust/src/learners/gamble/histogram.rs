@@ -25,9 +25,6 @@ const CELLS_PER_ROW: usize = 4;
 /// Rows of a chunk per cell, so that adding up the cells of chunks costs little.
 const CHUNK_ROWS_PER_CELL: usize = 8;
 
-/// Largest number of codes of a column with a histogram.
-const MAX_CODES: usize = 256;
-
 /// Returns the number of cells of a code: one for each class of `node`, rounded up to a whole
 /// register.
 pub fn stride(node: &Node) -> usize {
@@ -44,11 +41,13 @@ pub fn stride(node: &Node) -> usize {
 pub struct Histogram {
     /// Weights by code and class.
     cells: Vec<f64>,
+    /// Rows by code.
+    counts: Vec<u32>,
     /// Left side of the cut after each code present.
     sides: Vec<Side>,
     /// Heaviest classes of the node, whose shares order the categories.
     heaviest: Vec<u32>,
-    /// Categories present.
+    /// Codes present.
     present: Vec<u32>,
     /// Bits of the share of a class in each category, which have the order of shares, and categories.
     keyed: Vec<(u64, u32)>,
@@ -76,51 +75,38 @@ impl Histogram {
     ) {
         let stride = stride(node);
         let n_cells = coding.n_codes() * stride;
-        self.cells.clear();
-        self.cells.resize(n_cells, 0.0);
-        let mut counts = [0; MAX_CODES];
+        let (cells, counts, present) = (&mut self.cells, &mut self.counts, &mut self.present);
+        clear(cells, n_cells);
+        clear(counts, coding.n_codes());
         let n_rows = CHUNK_ROWS.max(CHUNK_ROWS_PER_CELL * n_cells);
         if node.len() <= n_rows {
-            fill(
-                rows,
-                &node.items,
-                codes,
-                stride,
-                &mut self.cells,
-                &mut counts,
-            );
+            fill(rows, &node.items, codes, stride, cells, counts);
         } else {
             let chunks = map_chunks(threads, rows, n_rows, |start, rows| {
-                let (mut cells, mut counts) = (vec![0.0; n_cells], [0; MAX_CODES]);
-                fill(
-                    rows,
-                    &node.items[start..],
-                    codes,
-                    stride,
-                    &mut cells,
-                    &mut counts,
-                );
+                let (mut cells, mut counts) = (vec![0.0; n_cells], vec![0; coding.n_codes()]);
+                let items = &node.items[start..];
+                fill(rows, items, codes, stride, &mut cells, &mut counts);
                 (cells, counts)
             });
             for (chunk, chunk_counts) in chunks {
-                let cells = self.cells.iter_mut().zip(chunk);
-                cells.for_each(|(cell, sum)| *cell += sum);
-                let counts = counts.iter_mut().zip(chunk_counts);
-                counts.for_each(|(count, n)| *count += n);
+                let sums = cells.iter_mut().zip(chunk);
+                sums.for_each(|(cell, sum)| *cell += sum);
+                let sums = counts.iter_mut().zip(chunk_counts);
+                sums.for_each(|(count, n)| *count += n);
             }
         }
         let n_values = coding.spans.len();
-        let (values, missing) = self.cells.split_at(n_values * stride);
+        let (values, missing) = cells.split_at(n_values * stride);
         let missing_code = coding.missing_code();
         let n_missing = missing_code.map_or(0, |code| counts[code as usize]);
-        let mut present = [0; MAX_CODES];
         let mut n_present = 0;
+        clear(present, n_values);
         // Branchless: every code is written, and codes without rows are overwritten.
         for (code, &count) in (0..).zip(&counts[..n_values]) {
             present[n_present] = code;
             n_present += usize::from(count > 0);
         }
-        let present = &present[..n_present];
+        present.truncate(n_present);
         for missing_left in [false, true] {
             if missing_left && n_missing == 0 {
                 break;
@@ -130,6 +116,7 @@ impl Histogram {
             self.sides.clear();
             self.sides.extend(present.iter().map(|&code| {
                 n_rows += counts[code as usize];
+                let n_rows = n_rows as usize;
                 let empty = Side::default();
                 Side { n_rows, ..empty }
             }));
@@ -162,17 +149,16 @@ impl Histogram {
         best: &mut ColumnBest,
     ) {
         let stride = stride(node);
-        let (cells, present) = (&mut self.cells, &mut self.present);
-        cells.clear();
-        cells.resize(n_codes * stride, 0.0);
-        let mut counts = [0; MAX_CODES];
-        fill(rows, &node.items, codes, stride, cells, &mut counts);
+        let (cells, counts, present) = (&mut self.cells, &mut self.counts, &mut self.present);
+        clear(cells, n_codes * stride);
+        clear(counts, n_codes);
+        fill(rows, &node.items, codes, stride, cells, counts);
         present.clear();
         present.extend((0..n_codes as u32).filter(|&code| counts[code as usize] > 0));
         let cells_of = |code: u32| &cells[code as usize * stride..][..node.totals.len()];
-        let mut offer = |left: &[f64], n_rows: usize, chosen: &[u32]| {
+        let mut offer = |left: &[f64], n_rows: u32, chosen: &[u32]| {
             let mut side = Side {
-                n_rows,
+                n_rows: n_rows as usize,
                 ..Side::default()
             };
             for (left, total) in left.iter().zip(&node.totals) {
@@ -188,6 +174,17 @@ impl Histogram {
             offer(cells_of(*code), counts[*code as usize], &[*code]);
         }
         if present.len() <= MAX_ALONE {
+            return;
+        }
+        if present.len() == MAX_ALONE + 1 {
+            // All other sets are a pair of categories with the first one, and the rest.
+            for pair in (1..present.len()).map(|at| [present[0], present[at]]) {
+                let [first, other] = pair.map(|code| cells_of(code).iter());
+                self.left.clear();
+                self.left.extend(first.zip(other).map(|(a, b)| a + b));
+                let n_rows = pair.map(|code| counts[code as usize]).iter().sum();
+                offer(&self.left, n_rows, &pair);
+            }
             return;
         }
         heaviest_classes(node, &mut self.heaviest);
@@ -220,6 +217,12 @@ impl Histogram {
     }
 }
 
+/// Replaces `numbers` by `n` zeros.
+fn clear<T: Clone + Default>(numbers: &mut Vec<T>, n: usize) {
+    numbers.clear();
+    numbers.resize(n, T::default());
+}
+
 /// Adds up the weights of rows by code and class, with `stride` cells per code, and counts the rows
 /// of every code. Never inlined, because the loop needs all registers.
 #[inline(never)]
@@ -229,7 +232,7 @@ fn fill(
     codes: &[u8],
     stride: usize,
     cells: &mut [f64],
-    counts: &mut [usize; MAX_CODES],
+    counts: &mut [u32],
 ) {
     for (&row, &Item { class, weight }) in rows.iter().zip(items) {
         let code = codes[row as usize] as usize;

@@ -168,7 +168,9 @@ impl Node {
         }
         // A difference of large sums can be slightly out of its range.
         let other_square = side.other_square.clamp(0.0, other_weight * other_weight);
-        side.square / side.weight + other_square / other_weight
+        // One division takes half the time of two.
+        let both = side.square * other_weight + other_square * side.weight;
+        both / (side.weight * other_weight)
     }
 
     /// Returns the largest difference of scores that count as equal. Scores are sums in different

@@ -8,7 +8,8 @@
 //! With two classes the best subset of categories is a prefix of them in the order of their
 //! share of one class (Breiman et al., "Classification and Regression Trees", 1984,
 //! Theorem 4.5). With more classes no such order exists. The orders by the share of each of the
-//! heaviest classes are tried, and each category against all others. Missing values are a category
+//! heaviest classes are tried, and each category against all others; of four categories every set
+//! is tried. Missing values are a category
 //! like any other. Each order costs O(rows + categories log categories).
 //!
 //! If a column has hundreds of categories, many of them have one or two rows at a node. An order by
@@ -342,6 +343,12 @@ impl RunScan {
             None => {
                 runs.chunks(1).for_each(|run| try_prefixes(run, &|_| true));
                 if runs.len() <= MAX_ALONE {
+                    return;
+                }
+                if runs.len() == MAX_ALONE + 1 {
+                    // All other sets are a pair of categories with the first one, and the rest.
+                    let pairs = runs[1..].iter().map(|run| [runs[0], *run]);
+                    pairs.for_each(|pair| try_prefixes(&pair, &|n| n > 1));
                     return;
                 }
             }

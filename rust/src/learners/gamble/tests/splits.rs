@@ -259,11 +259,14 @@ proptest! {
     }
 
     /// A subset is at least as good as every prefix of the categories in the orders by the shares
-    /// of the four heaviest classes, and as every single category.
+    /// of the four heaviest classes, and as every single category; of four categories as every set.
     #[test]
     fn a_good_subset_for_many_classes_is_found(
         rows in prop::collection::vec((0u8..7, 0u32..6, 1u8..9), 2..40),
+        n_categories in 4u8..8,
     ) {
+        let rows = rows.into_iter().map(|row| (row.0 % n_categories, row.1, row.2));
+        let rows: Vec<(u8, u32, u8)> = rows.collect();
         let table = Table {
             values: rows.iter().map(|row| f32::from(row.0)).collect(),
             width: 1,
@@ -290,6 +293,10 @@ proptest! {
             prop_assume!(order.windows(2).all(|pair| share(pair[0]) > share(pair[1]) || share(pair[0]) == 0.0));
             let n = order.iter().filter(|&&c| share(c) > 0.0).count();
             subsets.extend((1..=n).map(|n| order[..n].to_vec()));
+        }
+        if n_categories == 4 {
+            let set = |bits: u32| (0..4).filter(|at| bits >> at & 1 == 1).collect();
+            subsets.extend((0..1 << 4).map(set));
         }
         let params = Params { categorical_features: vec![0], ..paper() };
         let (columns, node) = (table.columns(&params), table.node(1));
