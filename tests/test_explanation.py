@@ -224,7 +224,7 @@ def shapley(model, row, label):
     "model",
     [
         GambleClassifier(n_estimators=3, max_leaves=12, random_state=0),
-        GambleClassifier(n_estimators=2, categorical_features=[4], random_state=0),
+        GambleClassifier(n_estimators=3, categorical_features=[4], random_state=0),
         SAMMEClassifier(n_estimators=3, random_state=0),
         SAMMEClassifier(n_estimators=2, votes="real", random_state=0),
     ],

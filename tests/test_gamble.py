@@ -211,6 +211,18 @@ def test_a_missing_value_is_a_category():
     assert model.score(color[:, None], y) == 1
 
 
+@pytest.mark.parametrize(("rate", "factor"), [(0.3, 1 / 3), (1.0, 1.0)])
+def test_leaves_below_a_set_of_categories_vote_with_a_third_of_the_rate(rate, factor):
+    # The first split is by number, and only the rows at 7 are split by category.
+    X = np.array([[0, 5], [1, 5], [0, 7], [1, 7]] * 9)
+    y = np.array([0, 0, 1, 2] * 9)
+    settings = PAPER | {"n_estimators": 1, "max_leaves": 3, "learning_rate": rate}
+    plain = GambleClassifier(**settings).fit(X, y).decision_function(X)
+    scores = GambleClassifier(**settings, categorical_features=[0]).fit(X, y).decision_function(X)
+    is_below_set = y[:, None] > 0
+    np.testing.assert_allclose(scores, np.where(is_below_set, factor, 1) * plain, rtol=1e-6)
+
+
 def test_ways_to_name_categorical_columns(tmp_path):
     random = np.random.default_rng(0)
     X = random.integers(0, 4, (100, 3)).astype(float)

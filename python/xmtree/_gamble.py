@@ -31,7 +31,8 @@ class GambleClassifier(Boosting):
         parameter has the largest effect. Fewer leaves trade accuracy for speed. The paper
         takes about 15.
     learning_rate : float, default=0.3
-        Factor of each tree's votes. 1 in the paper.
+        Factor of each tree's votes. 1 in the paper. If it is below 1, leaves whose last split is
+        by a set of categories have a third of the votes.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         Categorical columns: column numbers, column names of a data frame, or a mask.
         "from_dtype": the columns of a data frame with the type "category" (pandas), Categorical

@@ -350,6 +350,10 @@ pub fn boost(
     Ok((trees, validation.evaluations))
 }
 
+/// Factor of the votes of leaves below a split by a set of categories: sets are fitted more freely
+/// than cuts. A rate of 1, as in the paper, leaves all votes as they are.
+const BELOW_SET: f64 = 1.0 / 3.0;
+
 /// Returns the votes of the leaves of the tree just grown, or `None` if SAMME ends without this
 /// tree because it is no better than chance.
 fn vote(
@@ -364,7 +368,7 @@ fn vote(
     let (k, rate) = (n_classes as f64, params.learning_rate);
     if params.algorithm == Algorithm::Samme && params.votes == Votes::Discrete {
         let heaviest = |by_class: &[(u32, f64)]| first_best(by_class.iter().copied());
-        let choices = by_leaf.map(|by_class| heaviest(by_class).map_or(0, |(class, _)| class));
+        let choices = by_leaf.map(|(by_class, _)| heaviest(by_class).map_or(0, |(class, _)| class));
         let choices: Vec<u32> = choices.collect();
         let error = weighted_error(&choices, grower.leaves(), labels, weights);
         let vote = rate * samme_vote(error, n_classes)?;
@@ -377,7 +381,10 @@ fn vote(
         Algorithm::Gamble => response(share, k, params.clip),
         Algorithm::Samme => log_share(share, k),
     };
-    for by_class in by_leaf {
+    let shrinks = params.algorithm == Algorithm::Gamble && rate < 1.0;
+    let set_rate = if shrinks { BELOW_SET * rate } else { rate };
+    for (by_class, below_set) in by_leaf {
+        let rate = if below_set { set_rate } else { rate };
         push_votes(&mut leaves, by_class, n_classes, response, rate);
     }
     Some(leaves)

@@ -117,8 +117,8 @@ params! {
         max_leaves: u32 = 511, Range::from(2.0);
         /// Smallest number of rows of a leaf.
         min_samples_leaf: u32 = 1, Range::COUNT;
-        /// Factor of a tree's votes. It is limited because votes are stored in single precision and
-        /// weights change by a factor of e^rate.
+        /// Factor of a tree's votes; a third below sets of categories. It is limited because votes are
+        /// stored in single precision and weights change by a factor of e^rate.
         learning_rate: f64 = 0.3, Range::above(0.0).to(100.0);
         /// Share of the features among which a split is chosen, sampled for each split.
         max_features: f64 = 0.3, Range::POSITIVE_SHARE;
