@@ -14,7 +14,7 @@ from harness.case import subject
 from harness.record import Record
 
 ROOT = Path(__file__).parents[2]
-PLACE = re.compile(r"(<!-- figures: (\w+) ([\w.-]+) -->\n).*?(<!-- /figures -->)", flags=re.S)
+PLACE = re.compile(r"(<!-- figures: (\w+) ([\w.@-]+) -->\n).*?(<!-- /figures -->)", flags=re.S)
 #: Subjects that write whole pages.
 WHOLE = ("papers",)
 PAGES = (ROOT / "README.md", ROOT / "DESIGN.md", *sorted((ROOT / "docs").glob("*.md")))
