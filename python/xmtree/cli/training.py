@@ -79,9 +79,10 @@ def _validation_set(model: Model, valid: Reader, y: NDArray[Any]) -> dict[str, A
     found = np.asarray(Vocabulary(classes, False, converts).target(valid, batch, 0))
     unknown = np.flatnonzero(~np.isin(found, classes))
     if len(unknown):
+        first = int(unknown[0])
         raise ValueError(
-            f"{valid.place(batch, int(unknown[0]), 0)}: the label {found.tolist()[unknown[0]]!r} is "
-            f"not in {model.name}, but early_stopping needs rows of its labels"
+            f"{valid.place(batch, first, 0)}: the label {found.tolist()[first]!r} is not in "
+            f"{model.name}, but early_stopping needs rows of its labels"
         )
     rows, weights = model.rows(batch, valid, 0), _weights(batch)
     return {"X_val": rows, "y_val": found, "sample_weight_val": weights}
