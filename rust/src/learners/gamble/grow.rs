@@ -41,8 +41,6 @@ pub struct GrownNode {
     spans: Spans,
     /// Steps from the root.
     depth: u32,
-    /// True if the node above is split by a set of categories.
-    below_set: bool,
     /// Number of the node in a complete binary tree, modulo 2^64. It gives the sample of columns,
     /// which must not depend on the order in which leaves are divided.
     path: u64,
@@ -122,7 +120,6 @@ impl Grower {
                 others: 0..self.others.len(),
             },
             depth: 0,
-            below_set: false,
             path: 0,
             may_split: true,
         };
@@ -256,8 +253,14 @@ impl Grower {
     /// Returns the classes of the rows of each leaf with their weights, in the order of the nodes,
     /// and true if the node above the leaf is split by a set of categories.
     pub fn classes_of_leaves(&self) -> impl Iterator<Item = (&[(u32, f64)], bool)> {
-        let leaves = self.tree().filter(|node| node.left == 0);
-        leaves.map(|node| (&node.by_class[..], node.below_set))
+        let mut below_set = vec![false; self.tree.len()];
+        for node in self.tree().filter(|node| node.left > 0) {
+            let rule = node.split.as_ref().map(|split| &split.rule);
+            below_set[node.left..][..2].fill(matches!(rule, Some(Rule::Subset(_))));
+        }
+        let leaves = self.tree().zip(below_set);
+        let leaves = leaves.filter(|(node, _)| node.left == 0);
+        leaves.map(|(node, below_set)| (&node.by_class[..], below_set))
     }
 
     /// Returns the rows of each leaf, in the order of the nodes.
@@ -377,8 +380,6 @@ impl GrownNode {
             |own| part(sampled, own),
             |own| part(others, own),
         );
-        let rule = self.split.as_ref().map(|split| &split.rule);
-        let below_set = matches!(rule, Some(Rule::Subset(_)));
         let (left, right) = sampled.split_at(n_left);
         let (left_others, right_others) = others.split_at(n_left_others);
         let child = |side: usize, rows: [&[u32]; 2], workspace: &mut Workspace| {
@@ -392,7 +393,6 @@ impl GrownNode {
                     others: starts[1]..starts[1] + rows[1].len(),
                 },
                 depth: self.depth + 1,
-                below_set,
                 path: self.path.wrapping_mul(2).wrapping_add(1 + side as u64),
                 may_split: may_split && self.depth + 1 < MAX_DEPTH,
             };
@@ -413,7 +413,6 @@ impl GrownNode {
 struct Leaf {
     spans: Spans,
     depth: u32,
-    below_set: bool,
     path: u64,
     /// True if the leaf may be split later.
     may_split: bool,
@@ -447,7 +446,6 @@ impl Leaf {
         GrownNode {
             spans: self.spans,
             depth: self.depth,
-            below_set: self.below_set,
             path: self.path,
             split,
             children: 0,

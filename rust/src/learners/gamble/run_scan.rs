@@ -9,8 +9,8 @@
 //! share of one class (Breiman et al., "Classification and Regression Trees", 1984,
 //! Theorem 4.5). With more classes no such order exists. The orders by the share of each of the
 //! heaviest classes are tried, and each category against all others; of four categories every set
-//! is tried. Missing values are a category
-//! like any other. Each order costs O(rows + categories log categories).
+//! is tried. Missing values are a category like any other. Each order costs O(rows + categories log
+//! categories).
 //!
 //! If a column has hundreds of categories, many of them have one or two rows at a node. An order by
 //! the shares of these rows would sort the rows by their labels, and every such column would seem

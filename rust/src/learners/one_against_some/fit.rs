@@ -167,24 +167,19 @@ impl OneAgainstSome {
 /// Returns the row with only the candidates that some join can rank among the best for [`GAINS`]: few
 /// earlier ones have at least their score and margin. This saves most of the time for many joins.
 pub fn contenders(row: &FitRow) -> FitRow {
-    let (mut kept, mut keys) = (
-        FitRow {
-            weight: row.weight,
-            ..FitRow::default()
-        },
-        Vec::new(),
-    );
+    let (mut candidates, mut kept) = (Vec::new(), Vec::<(f32, f32)>::new());
     for candidate in &row.candidates {
         let (score, loss) = (candidate.score_before, loss_if_present(candidate.margin));
-        let ahead = keys
-            .iter()
-            .filter(|key: &&(f32, f32)| key.0 >= score && key.1 <= loss);
+        let ahead = kept.iter().filter(|&&(s, l)| s >= score && l <= loss);
         if ahead.take(GAINS.len()).count() < GAINS.len() {
-            keys.push((score, loss));
-            kept.candidates.push(*candidate);
+            kept.push((score, loss));
+            candidates.push(*candidate);
         }
     }
-    kept
+    FitRow {
+        candidates,
+        weight: row.weight,
+    }
 }
 
 /// Returns the contribution of each row to P@1 + P@3 + P@5 with `join`. Takes O(rows x candidates).

@@ -13,7 +13,7 @@ use super::svm::Scorer;
 use crate::data::{Examples, PackedList, PackedLists, Precision, Ragged, RowBuffer, SpreadRow};
 use crate::error::Result;
 use crate::file::Flat;
-use crate::model::{keep_best, LinearScorers};
+use crate::model::{LinearScorers, TopK};
 use crate::simd::{axpy, dispatched};
 
 /// The index has all weights if the margins of a training row cost at most this many additions of
@@ -423,27 +423,18 @@ impl RowMargins {
         }
     }
 
-    /// Returns the `n` best labels of [`for_each_found`](Self::for_each_found), in any order.
+    /// Returns the `n` best labels of [`for_each_found`](Self::for_each_found), best first.
     pub fn best_found(&self, weights: &LabelWeights, n: usize) -> Vec<(u32, f32)> {
-        let mut found = Vec::new();
+        let mut top = TopK::new(n);
         if weights.is_index_complete() {
-            let mut least = f32::NEG_INFINITY;
-            self.for_each_above(weights, least, |label, margin| {
-                found.push((label, margin));
-                if found.len() == 4 * n {
-                    keep_best(&mut found, n);
-                    least = found
-                        .iter()
-                        .map(|each| each.1)
-                        .fold(f32::INFINITY, f32::min);
-                }
-                least
+            self.for_each_above(weights, top.bar(), |label, margin| {
+                top.push(label, margin);
+                top.bar()
             });
         } else {
-            self.for_each_found(weights, |label, part| found.push((label, part)));
+            self.for_each_found(weights, |label, part| top.push(label, part));
         }
-        keep_best(&mut found, n);
-        found
+        top.entries().collect()
     }
 }
 
