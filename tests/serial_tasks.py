@@ -11,6 +11,9 @@ class Serial:
         self.names.append(name)
         return function(*arguments)
 
+    def together(self, name, function, *arguments):
+        return self.submit(name, function, *arguments)
+
     def result(self, future, verbose=0):
         return future
 

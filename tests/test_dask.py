@@ -552,6 +552,18 @@ def test_no_key_is_used_twice(client):
     assert len(set(names)) == 6
 
 
+def test_what_is_put_together_here_leaves_the_workers():
+    with (
+        in_threads() as cluster,
+        Client(cluster, set_as_default=False) as client,
+        Tasks(client, {}, "test", "testing") as tasks,
+    ):
+        parts = [tasks.submit("part", len, [None] * n) for n in range(4)]
+        both = tasks.together("sum", sum, parts[1:]), (parts[0], "more")
+        assert tasks.result(tasks.together("list", list, both)) == [6, (0, "more")]
+        assert is_idle(client)
+
+
 def test_progress_and_logs(client, capsys, caplog):
     with caplog.at_level(logging.INFO, "distributed.xmtree"):
         DaskLdSMClassifier(**QUICK, verbose=1, client=client).fit(X, Y)
@@ -564,7 +576,7 @@ def test_names_of_tasks(client):
     DaskLdSMClassifier(**FEW, client=client).fit(X, Y)
     DaskOAAClassifier(random_state=0, client=client).fit(X, ONE_LABEL)
     names = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
-    assert {"ldsm-tree", "ldsm-model", "oaa-learn"} <= set(names)
+    assert {"ldsm-tree", "ldsm-scorers", "oaa-learn"} <= set(names)
 
 
 def test_a_worker_that_is_busy_changes_nothing(client, local, tmp_path):

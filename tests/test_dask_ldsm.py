@@ -135,13 +135,14 @@ def test_thresholds_are_fitted_on_rows_that_a_first_model_leaves_out(average):
 
 
 def test_no_task_gets_all_rows():
-    """Apart from the sample, a task gets one partition, or a group's rows."""
-    sizes = {}
+    """A task gets one partition, a group's rows, the sample, or the rows of the fit."""
+    sizes, made = {}, {}
 
     class Watching(Serial):
         def submit(self, name, function, *arguments, turn=None):
             sizes[name] = max(sizes.get(name, 0), len(pickle.dumps(arguments)))
-            return super().submit(name, function, *arguments)
+            made[name] = super().submit(name, function, *arguments)
+            return made[name]
 
     local = LdSMClassifier(**QUICK)
     with dask.config.set({"xmtree.tree-rows": N_ROWS // 10}):
@@ -149,6 +150,7 @@ def test_no_task_gets_all_rows():
         DaskLdSMClassifier._tasks(Watching(), local, in_parts(10, X, Y), None, workers)
     rows = len(pickle.dumps(X))
     assert sizes["examples"] < 0.2 * rows
+    assert len(pickle.dumps(made["fit"])) < 0.3 * len(pickle.dumps(made["examples"]))
     assert max(sizes[name] for name in ("rows", "facts", "sampled", "tree")) < 0.5 * rows
 
 

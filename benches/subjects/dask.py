@@ -85,6 +85,8 @@ class Recorder:
         self.bytes[name] += len(pickle.dumps(made)) if name in SENT else 0
         return made
 
+    together = submit
+
 
 def trained(task, settings, n_sampled=1 << 60):
     """Return a model that one worker has trained in 8 partitions, and a recorder of its tasks."""

@@ -19,7 +19,7 @@ from xmtree._prediction import Scores
 from xmtree._sharing import copied, view
 from xmtree._sklearn import BaseEstimator, ClassifierMixin, validate_params
 from xmtree.dask import _cluster, _partitions
-from xmtree.dask._cluster import Tasks
+from xmtree.dask._cluster import Here, Tasks
 
 
 class DaskEstimator(ClassifierMixin, BaseEstimator):
@@ -29,9 +29,9 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
     _local_class: ClassVar[type[Any]]
     #: Local parameters without effect on a cluster, with the reason.
     _left_out: ClassVar[dict[str, str]] = {"n_jobs": "a worker's own threads are used"}
-    #: Submits all tasks of a training and returns the last, whose result is a fitted estimator.
+    #: Submits all tasks of a training and returns the last, or a call, for a fitted estimator.
     #: Arguments: tasks, local estimator, partitions, all possible labels, and workers.
-    _tasks: ClassVar[Callable[..., Future]]
+    _tasks: ClassVar[Callable[..., Future | Here]]
     _local: Any
     random_state: Any
     verbose: int
@@ -56,9 +56,8 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         return [name for name in names if name not in cls._left_out]
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())
         # Client and sent model belong to this process.
-        return state | {"client": None, "_sent": None}
+        return dict(super().__getstate__()) | {"client": None, "_sent": None}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_local")
@@ -183,7 +182,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if not _partitions.is_remote(X):
             return self._local.predict(X)
-        parts = self._lazily("predict", _predicted, _single(X))
+        parts = self._lazily("predict", _predicted, zip(_partitions.parts_of(X, "X", X)))
         is_array = isinstance(X, da.Array)
         return _as_array(parts, X, _empty_prediction(self._local)) if is_array else parts
 
@@ -209,7 +208,8 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         if not _partitions.is_remote(X):
             return self._local.predict_topk(X, k, scores=scores)
-        parts = self._lazily("topk", partial(_topk, k=k, scores=scores), _single(X), nout=2)
+        rows = zip(_partitions.parts_of(X, "X", X))
+        parts = self._lazily("topk", partial(_topk, k=k, scores=scores), rows, nout=2)
         if not isinstance(X, da.Array):
             return parts
         empty = _empty_ranking(k, self.classes_)
@@ -236,10 +236,6 @@ def snapshot(estimator: Any) -> Any:
     if hasattr(estimator, "learner_"):
         copy.learner_ = snapshot(estimator.learner_)
     return copy
-
-
-def _single(X: Any) -> list[tuple[Any]]:
-    return [(part,) for part in _partitions.parts_of(X, "X", X)]
 
 
 def _predicted(model: Any, rows: Any) -> Any:

@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from itertools import count
+from functools import partial
+from itertools import chain, count
 from typing import Any, Self
 from uuid import uuid4
 from weakref import WeakSet
@@ -14,6 +15,8 @@ from weakref import WeakSet
 import dask
 from distributed import Client, Future, default_client, progress
 
+#: A call in this process, with results of tasks among its arguments.
+Here = partial[Any]
 #: The scheduler's facts about each worker, by address.
 Workers = dict[str, dict[str, Any]]
 
@@ -90,8 +93,8 @@ class Tasks:
         self.client, self._workers, self.what = client, list(workers), what
         # Keys are unique among all tasks of all trainings.
         self._prefix, self._token, self._numbers = prefix, uuid4().hex, count()
-        # Weak references let workers release results that are no longer used.
-        self._sent: WeakSet[Future] = WeakSet()
+        # To be released after an error. Weak references let workers release unused results before.
+        self.sent: WeakSet[Future] = WeakSet()
 
     def submit(self, name: str, function: Any, *args: Any, turn: int | None = None) -> Future:
         """Submit a task that calls ``function``; ``args`` may be results of other tasks.
@@ -108,33 +111,47 @@ class Tasks:
             options |= {"workers": worker, "allow_other_workers": True}
         with clear_errors(self.client, self.what):
             future = self.client.submit(function, *args, **options)
-        self.hold(future)
+        self.sent.add(future)
         return future
 
-    def hold(self, future: Future) -> None:
-        """Release ``future`` if this ends with an error."""
-        self._sent.add(future)
+    def together(self, name: str, function: Any, *args: Any) -> Here:
+        """Return a call for :meth:`result`, so that no worker has to hold all of ``args``."""
+        logger.debug("%s-%s in this process", self._prefix, name)
+        return partial(function, *args)
 
     def send(self, data: Any) -> Future:
         """Send ``data`` to the cluster, as an argument of tasks."""
         future = send(self.client, data, self.what)
-        self.hold(future)
+        self.sent.add(future)
         return future
 
-    def result(self, future: Future, verbose: int = 0) -> Any:
-        """Wait for a task and return its result."""
+    def result(self, last: Future | Here, verbose: int = 0) -> Any:
+        """Wait for a task, or all of a call in this process, and return the result."""
         with clear_errors(self.client, self.what):
             if verbose:
                 # The progress bar uses the current client.
                 with self.client.as_current():
-                    progress(future, notebook=False)
-            # result(timeout=...) can fail under load.
-            is_done = threading.Event()
-            future.add_done_callback(lambda _: is_done.set())
-            while not future.done():
-                self._check()
-                is_done.wait(_BEAT)
-            return future.result()
+                    progress(_futures(last), notebook=False)
+            return self._value(last, isinstance(last, partial))
+
+    def _value(self, of: Any, is_last: bool) -> Any:
+        """Return ``of`` with results of tasks, one by one; if it ``is_last``, release them."""
+        if isinstance(of, partial):
+            return of.func(*self._value(of.args, is_last))
+        if type(of) in (list, tuple):
+            return type(of)(self._value(each, is_last) for each in of)
+        if not isinstance(of, Future):
+            return of
+        # result(timeout=...) can fail under load.
+        is_done = threading.Event()
+        of.add_done_callback(lambda _: is_done.set())
+        while not of.done():
+            self._check()
+            is_done.wait(_BEAT)
+        result = of.result()
+        if is_last:
+            of.release()
+        return result
 
     def _check(self) -> None:
         if self._interrupted:
@@ -159,10 +176,15 @@ class Tasks:
         if kind is not None or self._interrupted:
             # Client.cancel fails an assertion in the scheduler if an unreferenced task depends on
             # these, and the client then loses all its data.
-            for future in list(self._sent):
+            for future in list(self.sent):
                 future.release()
         if kind is None:
             self._check()
+
+
+def _futures(of: Any) -> list[Future]:
+    parts = of.args if isinstance(of, partial) else of if type(of) in (list, tuple) else ()
+    return [of] if isinstance(of, Future) else [*chain.from_iterable(map(_futures, parts))]
 
 
 @contextmanager

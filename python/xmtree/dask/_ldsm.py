@@ -1,10 +1,10 @@
 """LdSM on a cluster: trees on a sample of the rows, scorers by groups of labels.
 
-Rows stay in their partitions. Trees are grown on a sample. Then each partition sends a group of
-labels the rows that are examples of them: those that have one of the labels or for which the trees
-find one likely, and some at random. Groups are cut from the leaves of the first tree in their
-order, so labels that compete are mostly together. The join of trees and scorers is fitted on a part
-of the sample that no tree learns.
+Rows stay in their partitions. Then each partition sends a group of labels the rows that are
+examples of them: those that have one of the labels or for which the trees find one likely, and some
+at random. Groups are cut from the leaves of the first tree in their order, so labels that compete
+are mostly together. The process that called ``fit`` puts the model together, and fits the join of
+trees and scorers on a part of the sample that no tree learns.
 """
 
 import json
@@ -22,9 +22,9 @@ from xmtree._calibration import HeldOut, stacked
 from xmtree._ldsm import LdSMClassifier, n_for_thresholds
 from xmtree._set_prediction import checked
 from xmtree._sharing import copied
-from xmtree._thresholds import Thresholds, unfitted
+from xmtree._thresholds import unfitted
 from xmtree.dask._base import DaskEstimator
-from xmtree.dask._cluster import Tasks, Workers, refuse
+from xmtree.dask._cluster import Here, Tasks, Workers, refuse
 from xmtree.dask._partitions import Partition
 from xmtree.dask._plan import Part, Plan, planned, training_parts
 from xmtree.dask._relay import held_out
@@ -38,8 +38,8 @@ _LABELS, _GROUPS = 64, 8
 
 def ldsm_tasks(
     tasks: Tasks, local: LdSMClassifier, data: list[Partition], classes: Any, workers: Workers
-) -> Future:
-    """Submit the tasks of a training, and return the one of the fitted estimator."""
+) -> Here:
+    """Submit the tasks of a training, and return the call that gives the fitted estimator."""
     plan_future, plan = planned(tasks, local, data, classes)
     n_classes, is_set = len(plan.labels.classes), plan.labels.form != "labels"
     fits = is_set and isinstance(local.threshold, str)
@@ -49,15 +49,17 @@ def ldsm_tasks(
     parts = training_parts(tasks, plan_future, local, data, n_held_out, labeled=True)
     thresholds: Any = unfitted(str(local.threshold), n_classes) if fits else None
     if n_held_out:
-        first = _model(tasks, plan, parts, "others", workers)
+        first = _model(tasks, plan, parts, "others", workers, tasks.submit)
         found = [tasks.submit("held-out", held_out, one) for one in parts]
         thresholds = tasks.submit("thresholds", _thresholds, plan_future, first, found)
-    model = _model(tasks, plan, parts, "all", workers)
-    return tasks.submit("model", _fitted, plan_future, model, thresholds)
+    model = _model(tasks, plan, parts, "all", workers, tasks.together)
+    return tasks.together("model", _fitted, plan, model, thresholds)
 
 
-def _model(tasks: Tasks, plan: Plan, parts: list[Future], rows: str, workers: Workers) -> Future:
-    """Submit the training of a model on "all" rows, or the "others" than those held out."""
+def _model(
+    tasks: Tasks, plan: Plan, parts: list[Future], rows: str, workers: Workers, join: Any
+) -> Any:
+    """Train on "all" rows, or the "others" than those held out; ``join`` submits the last task."""
     seed, n_classes = _validation.seed(plan.local.random_state), len(plan.labels.classes)
     params = {**plan.local._core_params(), "seed": seed}
     params_json, n_trees = json.dumps(params), int(params["n_estimators"])
@@ -98,7 +100,8 @@ def _model(tasks: Tasks, plan: Plan, parts: list[Future], rows: str, workers: Wo
         tasks.submit("scorers", _core.ldsm_scorers, groups, *each, settings, turn=each[0])
         for each in enumerate(mined)
     ]
-    return tasks.submit("join", model, sample, trees, 1, (groups, scorers, settings))
+    fit = tasks.submit("fit", _core.LdsmTraining.fit_rows, sample)
+    return join("join", model, fit, trees, 1, (groups, scorers, settings))
 
 
 def _picked(
@@ -173,9 +176,8 @@ def _divided(pick: Any, n_groups: int, trees: Any, groups: Any, number: int, dat
     )
 
 
-def _thresholds(plan: Plan, model: _core.Classifier, found: list[Any]) -> Thresholds:
-    local: LdSMClassifier = _fitted(plan, model, None)
-    return local._best_thresholds(HeldOut.join(found))
+def _thresholds(plan: Plan, model: _core.Classifier, found: list[Any]) -> Any:
+    return _fitted(plan, model, None)._best_thresholds(HeldOut.join(found))
 
 
 def _fitted(plan: Plan, model: _core.Classifier, thresholds: Any) -> Any:
@@ -193,10 +195,6 @@ class DaskLdSMClassifier(DaskEstimator):
     holds it. The accuracy is nearly that of :class:`xmtree.LdSMClassifier` (docs/dask.md has
     figures). The model depends on the partitions and ``random_state``, not on the workers. With
     one partition, or less than 128 labels, and if all rows are sampled, it is that of one machine.
-
-    Training is a graph of Dask tasks that depend only on their arguments. Tasks of a lost worker
-    run again elsewhere; a task that has killed several workers is given up (see
-    ``distributed.scheduler.allowed-failures``). Logs go to the logger ``distributed.xmtree``.
 
     Parameters
     ----------
@@ -225,9 +223,8 @@ class DaskLdSMClassifier(DaskEstimator):
 
     _local_class = LdSMClassifier
     _tasks = staticmethod(ldsm_tasks)
-    _left_out: ClassVar[dict[str, str]] = {
-        **DaskEstimator._left_out,
-        "warm_start": "all trees are trained at once",
+    _left_out: ClassVar[dict[str, str]] = DaskEstimator._left_out | {
+        "warm_start": "all trees are trained at once"
     }
 
     def _adopt(self, local: Any) -> None:

@@ -87,7 +87,7 @@ def on_cluster(tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> list[Partiti
         computed = tasks.client.compute(given)
         for before, after in zip(given, computed, strict=True):
             if before is not after:
-                tasks.hold(after)
+                tasks.sent.add(after)
     return list(zip(computed[::3], computed[1::3], computed[2::3], strict=True))
 
 

@@ -2,8 +2,7 @@
 
 Rows stay where they are. A model learns the rows of one partition after the other, each pass in
 the same order of partitions. Members of an ensemble, and blocks of classes of one-against-all, do
-not depend on each other. So they travel separately, one behind the other, and are joined at the
-end. Tasks depend only on their arguments: the model is the same whatever worker runs them.
+not depend on each other. So they travel separately, one behind the other.
 """
 
 import json
@@ -176,18 +175,16 @@ def held_out(data: Part | None) -> HeldOut | None:
     """Return the rows of a partition to calibrate on."""
     if data is None:
         return None
-    learned = data.weights_of("others")
-    target, weights = data.target, data.weights
-    n_classes = len(target.classes)
-    return HeldOut.of(data.X, target.codes, n_classes, weights, learned, data.held_out)
+    target, learned = data.target, data.weights_of("others")
+    weights = data.weights, learned, data.held_out
+    return HeldOut.of(data.X, target.codes, len(target.classes), *weights)
 
 
-def _calibrated(plan: Plan, model: _core.Classifier, found: list[HeldOut | None]) -> Calibration:
+def _calibrated(plan: Plan, model: _core.Classifier, found: list[HeldOut | None]) -> Any:
     """Return the calibration of a model by the rows of all partitions that it has not learned."""
     local = _fitted(plan, None, model)
     local._calibrate_with(HeldOut.join(found))
-    found_by: Calibration = local._calibration
-    return found_by
+    return local._calibration
 
 
 def _fitted(plan: Plan, calibration: Calibration | None, model: _core.Classifier) -> Any:
@@ -218,9 +215,8 @@ def _check_memory(
 class DaskRelay(DaskEstimator):
     """Base of online learners on a cluster."""
 
-    _left_out: ClassVar[dict[str, str]] = {
-        **DaskEstimator._left_out,
-        "early_stopping": "it compares the models of all passes",
+    _left_out: ClassVar[dict[str, str]] = DaskEstimator._left_out | {
+        "early_stopping": "it compares the models of all passes"
     }
     _tasks = staticmethod(relay_tasks)
 
@@ -245,10 +241,6 @@ class DaskOAAClassifier(DaskRelay):
     Attributes
     ----------
     classes_, n_features_in_, feature_names_in_ : as for :class:`DaskLdSMClassifier`
-
-    See Also
-    --------
-    DaskLdSMClassifier : Used in the same way; its description has an example.
     """
 
     _local_class = OAAClassifier
@@ -257,10 +249,9 @@ class DaskOAAClassifier(DaskRelay):
 class DaskLOMTreeClassifier(DaskRelay):
     """LOMtrees on a cluster, which travel from partition to partition.
 
-    Each tree of the ensemble (``n_estimators``) learns all rows, as by
-    :class:`xmtree.LOMTreeClassifier`, in an order of partitions of its own. Rows stay in their
-    partitions. As many workers learn at the same time as there are trees: with one tree a cluster
-    has more memory than a machine, but takes no less time.
+    Each tree (``n_estimators``) learns all rows, as by :class:`xmtree.LOMTreeClassifier`, in an
+    order of partitions of its own. As many workers learn at the same time as there are trees: with
+    one tree a cluster has more memory than a machine, but takes no less time.
 
     Parameters
     ----------

@@ -4,7 +4,6 @@ from operator import itemgetter
 from typing import Any, Self
 
 import numpy as np
-from distributed import Future
 
 from xmtree._labels import Labels, Target
 from xmtree._ldsm import LdSMClassifier
@@ -13,7 +12,7 @@ from xmtree._text.classifier import TextClassifier
 from xmtree._text.features import Settings, TextCounts, TextFeatures, as_texts, settings_of
 from xmtree._text.rules import learner_and_settings
 from xmtree.dask._base import DaskEstimator, snapshot
-from xmtree.dask._cluster import Tasks, Workers
+from xmtree.dask._cluster import Here, Tasks, Workers
 from xmtree.dask._ldsm import DaskLdSMClassifier
 from xmtree.dask._partitions import Partition
 from xmtree.dask._plan import joined_labels, labels_of
@@ -28,8 +27,8 @@ _ON_CLUSTER: dict[type[Any], type[DaskEstimator]] = {
 
 def text_tasks(
     tasks: Tasks, local: TextClassifier, data: list[Partition], classes: Any, workers: Workers
-) -> Future:
-    """Submit the tasks of a training, and return the one of the fitted classifier."""
+) -> Here:
+    """Submit the tasks of a training, and return the call that gives the fitted classifier."""
     local._check_params()
     settings = settings_of(local)
     counted = [tasks.submit("counts", _counted, settings, *part[:2]) for part in data]
@@ -41,7 +40,7 @@ def text_tasks(
         for texts, labels, weights in data
     ]
     trained = _ON_CLUSTER[type(learner)]._tasks(tasks, learner, parts, classes, workers)
-    return tasks.submit("classifier", _fitted, local, features, trained)
+    return tasks.together("classifier", _fitted, local, features, trained)
 
 
 def _counted(settings: Settings, texts: Any, labels: Any) -> tuple[TextCounts, Labels | None]:
@@ -75,10 +74,9 @@ def _fitted(local: TextClassifier, features: TextFeatures, learner: Any) -> Text
 class DaskTextClassifier(DaskEstimator):
     """Classifier of texts on a cluster.
 
-    Texts stay in their partitions, which count words and turn texts into rows of features. One
-    worker adds up the counts; it receives the vocabularies of the partitions, or with ``n_bits``
-    none. Features are those of :class:`xmtree.TextClassifier`. The learner is trained on the rows
-    as by :class:`DaskLdSMClassifier` or :class:`DaskOAAClassifier`.
+    Texts stay in their partitions, which count words and turn texts into the features of
+    :class:`xmtree.TextClassifier`. One worker adds up the counts. The learner is trained as by
+    :class:`DaskLdSMClassifier` or :class:`DaskOAAClassifier`.
 
     Parameters
     ----------

@@ -155,6 +155,11 @@ element_types!(
 );
 
 impl Array {
+    /// Number of bytes of all elements.
+    pub fn n_bytes(&self) -> usize {
+        self.len() * self.width()
+    }
+
     /// Number of bytes per element.
     pub(super) fn width(&self) -> usize {
         self.dtype().bitsize() / 8

@@ -439,8 +439,8 @@ impl Classifier {
     fn __sizeof__(&self, py: Python<'_>) -> PyResult<usize> {
         let model = self.share(py)?;
         let arrays = py.detach(|| model.to_bundle());
-        let lengths = arrays.arrays().values().map(crate::file::Array::len);
-        Ok(size_of::<f32>() * lengths.sum::<usize>())
+        let arrays = arrays.arrays().values();
+        Ok(arrays.map(crate::file::Array::n_bytes).sum())
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {

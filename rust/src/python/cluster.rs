@@ -151,8 +151,14 @@ impl LdsmTraining {
         Ok(Classifier::from_model(Arc::new(trees)))
     }
 
-    /// Returns the model of all trees, in their order, with the scorers of all `parts`: the groups,
-    /// their scorers and the settings of these. Without, it trains scorers on these rows.
+    /// Returns the rows that the join is fitted on.
+    fn fit_rows(&self) -> Self {
+        Self(self.0.fit_rows())
+    }
+
+    /// Returns the model of all trees, in their order. It trains scorers on these rows, or if these
+    /// are the rows of the fit only takes those of all `parts`: the groups, their scorers and the
+    /// settings of these.
     #[pyo3(signature = (trees, n_threads, parts=None))]
     fn model(
         &self,

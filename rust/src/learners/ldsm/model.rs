@@ -1,6 +1,6 @@
 //! The model: its training, predictions, reports and files.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::centroids::Centroids;
 use super::params::Params;
@@ -28,7 +28,8 @@ pub struct Ldsm {
     pub(super) n_classes: usize,
     /// The preparation of rows, from the first fit.
     pub(super) preparation: Option<Preparation>,
-    pub(super) trees: Vec<Tree>,
+    /// The trees, which models that are joined share.
+    pub(super) trees: Vec<Arc<Tree>>,
     /// Centroids for re-ranking, if beta is below 1.
     pub(super) centroids: Option<Centroids>,
     /// A scorer for each label, unless scorers are disabled.
@@ -137,7 +138,11 @@ impl Classifier for Ldsm {
     }
 
     fn leaves(&self, query: &Query<'_>) -> Result<Vec<Vec<ReachedLeaf>>> {
-        let nodes: Vec<Vec<u32>> = self.trees.iter().map(Tree::nodes_of_leaves).collect();
+        let nodes: Vec<Vec<u32>> = self
+            .trees
+            .iter()
+            .map(|tree| tree.nodes_of_leaves())
+            .collect();
         let (blocks, control) = (self.blocks(query)?, query.control);
         blocks.fill(1, Vec::new(), |predictor, which, leaves: &mut [Vec<_>]| {
             predictor.read_block(query.rows, which, control)?;
@@ -214,14 +219,14 @@ impl Classifier for Ldsm {
                 }
             }
         }
-        let is_small = |tree: &Tree| tree.len() * 100 < self.params.max_nodes as usize;
-        let collapsed = |tree: &Tree| u8::from(is_small(tree) && tree.is_mixed);
+        let is_small = |tree: &Arc<Tree>| tree.len() * 100 < self.params.max_nodes as usize;
+        let collapsed = |tree: &Arc<Tree>| u8::from(is_small(tree) && tree.is_mixed);
         report.column("collapsed", self.trees.iter().map(collapsed));
         report
     }
 
     fn reports(&self) -> Vec<Report> {
-        self.trees.iter().map(Tree::report).collect()
+        self.trees.iter().map(|tree| tree.report()).collect()
     }
 
     fn to_bundle(&self) -> Bundle {
@@ -281,7 +286,7 @@ impl Learner for Ldsm {
         for t in 0..n_trees {
             let mut inner = bundle.unnest(&format!("tree{t}"))?;
             let tree = Tree::take(&mut inner, ldsm.params.arity, width, n_classes)?;
-            ldsm.trees.push(tree);
+            ldsm.trees.push(Arc::new(tree));
         }
         if bundle.take_meta("has_centroids")? {
             let mut inner = bundle.unnest("centroids")?;
@@ -297,7 +302,8 @@ impl Learner for Ldsm {
 }
 
 impl Ldsm {
-    /// Grows the trees of these numbers, to be joined with others that are grown elsewhere.
+    /// Grows the trees of these numbers, to be joined with others that are grown elsewhere. The first
+    /// tree brings the centroids of the rows.
     pub fn with_trees(
         training: &TrainingSet,
         numbers: &[usize],
@@ -308,6 +314,9 @@ impl Ldsm {
         let mut model = Self::create(training.params.clone(), n_classes, true)?;
         model.trees = training.grow_trees(numbers, n_threads, control)?;
         model.preparation = Some(training.preparation.clone());
+        if numbers.contains(&0) {
+            model.centroids = training.centroids();
+        }
         Ok(model)
     }
 

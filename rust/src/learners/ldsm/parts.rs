@@ -26,8 +26,8 @@ impl Ldsm {
         require(n_trees == wanted as usize, what).map(|()| all)
     }
 
-    /// Returns the model with the scorers of all groups, or with scorers that are trained on the
-    /// rows of `training`, on which the trees were grown. Centroids are those of these rows.
+    /// Returns the model with scorers that are trained on the rows of `training`, on which the trees
+    /// were grown, or with those of all groups; `training` then has the rows of the fit only.
     pub fn complete(
         mut self,
         training: &TrainingSet,
@@ -36,14 +36,12 @@ impl Ldsm {
         control: &Control,
     ) -> Result<Self> {
         self.scorers = if let Some((groups, parts, settings)) = parts {
-            let fit_sample = FitSample::new(training.examples.len());
-            let fit = training.examples.chosen(|row| fit_sample.contains(row));
-            let found = self.candidates(&fit, &groups, true, |_, _| true, control)?;
-            Some(groups.join(parts, &fit, &found.scored, settings)?)
+            let fit = &training.examples;
+            let found = self.candidates(fit, &groups, true, |_, _| true, control)?;
+            Some(groups.join(parts, fit, &found.scored, settings)?)
         } else {
             training.train_scorers(&self.trees, n_threads, control)?
         };
-        self.centroids = training.centroids();
         Ok(self)
     }
 

@@ -6,7 +6,7 @@
 //! and scorers change these sums.
 
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::centroids::{Centroids, RerankedRow};
 use super::top_splits::TopSplits;
@@ -198,7 +198,7 @@ impl LeafHits {
     /// `takes` it.
     pub fn find(
         &mut self,
-        trees: &[Tree],
+        trees: &[Arc<Tree>],
         rows: &RaggedRows,
         which: Range<u32>,
         width: usize,
@@ -237,7 +237,7 @@ impl LeafHits {
     /// Averages the histograms of the leaves that row `i` of the block reaches, over the leaves of
     /// each tree and over the trees that it has traversed. Returns the mean number of labels per
     /// training example in these leaves.
-    pub fn average(&self, i: usize, trees: &[Tree], scores: &mut LabelScores) -> f32 {
+    pub fn average(&self, i: usize, trees: &[Arc<Tree>], scores: &mut LabelScores) -> f32 {
         scores.clear();
         let mut labels_each = 0.0;
         let hits = &self.by_row[i];
@@ -292,7 +292,7 @@ impl PredictionMemory {
 /// The prediction of one block after the other, and in it of one row after the other.
 pub struct Predictor<'a> {
     pub preparation: &'a Preparation,
-    pub trees: &'a [Tree],
+    pub trees: &'a [Arc<Tree>],
     /// Filled when a row is first predicted alone.
     pub top_splits: &'a OnceLock<TopSplits>,
     pub centroids: Option<&'a Centroids>,

@@ -6,6 +6,8 @@
 //! memory per column, although it visits only some of the splits. Products are added up in the
 //! order of the row's columns, as everywhere, so margins are the same to the bit.
 
+use std::sync::Arc;
+
 use super::tree::Tree;
 use crate::data::Ragged;
 
@@ -28,7 +30,7 @@ pub struct TopSplits {
 
 impl TopSplits {
     /// Copies weights of `trees` for rows of `width` columns, in time proportional to both.
-    pub fn new(trees: &[Tree], width: usize) -> Self {
+    pub fn new(trees: &[Arc<Tree>], width: usize) -> Self {
         let arities: usize = trees.iter().map(|tree| tree.arity as usize).sum();
         let fits = |&split: &usize| {
             let lists = trees.iter().filter(|tree| split < tree.n_splits());

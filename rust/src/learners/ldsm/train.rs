@@ -1,6 +1,8 @@
 //! The examples of a training, which of them each tree leaves out, and the training of trees and
 //! scorers on them.
 
+use std::sync::Arc;
+
 use super::centroids::Centroids;
 use super::grow::grow;
 use super::params::{Params, Scorers, N_NEGATIVES};
@@ -86,7 +88,7 @@ impl TrainingSet {
         numbers: &[usize],
         n_threads: usize,
         control: &Control,
-    ) -> Result<Vec<Tree>> {
+    ) -> Result<Vec<Arc<Tree>>> {
         let context = TrainingContext {
             examples: &self.examples,
             params: &self.params,
@@ -102,7 +104,7 @@ impl TrainingSet {
             let tree = numbers[i];
             let is_out = |&row: &u32| self.has_scorers() && leaves_out(seed, n_rows, tree, row);
             let rows = (0..n_rows as u32).filter(|row| !is_out(row)).collect();
-            grow(&context, rows, seed_of(seed, tree), n_ahead)
+            grow(&context, rows, seed_of(seed, tree), n_ahead).map(Arc::new)
         };
         with_threads(n_threads, |is_parallel| {
             map_with_worker(is_parallel, (numbers.len(), 1), || (), grow_tree)
@@ -112,7 +114,7 @@ impl TrainingSet {
     /// Trains the scorers, if there are to be any, on candidates by all trees.
     pub(super) fn train_scorers(
         &self,
-        trees: &[Tree],
+        trees: &[Arc<Tree>],
         n_threads: usize,
         control: &Control,
     ) -> Result<Option<OneAgainstSome>> {
@@ -157,6 +159,16 @@ impl TrainingSet {
         let examples = &self.examples;
         let labels = size_of::<u32>() * examples.labels.entries().len();
         BYTES_PER_VALUE * examples.rows.n_values() + labels + BYTES_PER_ROW * examples.len()
+    }
+
+    /// Returns the rows of the fit alone, prepared in the same way.
+    pub fn fit_rows(&self) -> Self {
+        let fit_sample = FitSample::new(self.examples.len());
+        Self {
+            params: self.params.clone(),
+            preparation: self.preparation.clone(),
+            examples: self.examples.chosen(|row| fit_sample.contains(row)),
+        }
     }
 
     /// Stores the set, to be sent to other machines that grow trees.
@@ -252,7 +264,7 @@ pub fn leaves_out(seed: u64, n_rows: usize, tree: usize, row: u32) -> bool {
 /// each tree has learned gets none.
 pub fn candidates(
     examples: &Examples,
-    trees: &[Tree],
+    trees: &[Arc<Tree>],
     params: &ScorerParams,
     fit_sample: FitSample,
     is_out: impl Fn(usize, u32) -> bool + Sync + Send,
