@@ -282,7 +282,7 @@ pub(in crate::learners) fn bits_of(tree: &Tree) -> String {
 }
 
 pub(in crate::learners) fn all_bits(ldsm: &Ldsm) -> Vec<String> {
-    ldsm.trees.iter().map(bits_of).collect()
+    ldsm.trees.iter().map(|tree| bits_of(tree)).collect()
 }
 
 pub(in crate::learners) fn statistics(tree: &Tree) -> &TreeStatistics {

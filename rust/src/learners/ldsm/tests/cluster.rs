@@ -65,6 +65,7 @@ fn scorers_of_groups_are_joined() {
     let training = TrainingSet::read(&params, &data.batch(), None, 1, &control).unwrap();
     let numbers: Vec<usize> = (0..params.n_estimators as usize).collect();
     let trees = Ldsm::with_trees(&training, &numbers, 1, &control).unwrap();
+    let fit = training.fit_rows();
     let examples = &training.examples;
     for n_groups in [1, 3] {
         let facts = training.complete(facts_in_turn(examples, n_groups));
@@ -90,7 +91,7 @@ fn scorers_of_groups_are_joined() {
             // Scorers travel as bytes.
             let parts = parts.iter().map(sent).collect::<Result<Vec<_>>>()?;
             let trees = trees.clone();
-            trees.complete(&training, Some((read(), parts, settings)), 1, &control)
+            trees.complete(&fit, Some((read(), parts, settings)), 1, &control)
         };
         let model = join(&parts).unwrap();
         let biases = &model.scorers.as_ref().unwrap().weights.biases;

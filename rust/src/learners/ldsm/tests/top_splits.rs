@@ -1,5 +1,7 @@
 //! Products of a row with the first splits of all trees, compared with those of one split.
 
+use std::sync::Arc;
+
 use super::super::top_splits::TopSplits;
 use super::super::tree::margins;
 use super::*;
@@ -22,7 +24,7 @@ fn columns() -> impl Strategy<Value = (Vec<u32>, u32)> {
 }
 
 /// Generates a tree of few or over 64 splits, without links.
-fn trees() -> impl Strategy<Value = Tree> {
+fn trees() -> impl Strategy<Value = Arc<Tree>> {
     let precisions = vec![Precision::Exact, Precision::Bits8, Precision::Bits16];
     let precision = prop::sample::select(precisions);
     let lists = prop_oneof![
@@ -39,7 +41,7 @@ fn trees() -> impl Strategy<Value = Tree> {
         let nodes = std::iter::repeat_n(Node::Leaf(0), lists.len() * M + 1);
         let mut tree = Tree::from_nodes(M as u32, nodes);
         tree.routers = PackedLists::new(&packed, M, WIDE).unwrap();
-        tree
+        Arc::new(tree)
     })
 }
 
