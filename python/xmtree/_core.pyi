@@ -152,7 +152,7 @@ class LdsmTraining:
         self,
         trees: list[Classifier],
         n_threads: int,
-        parts: tuple[bytes, list[bytes], tuple[float, float]] | None = None,
+        parts: tuple[bytes, list[bytes]] | None = None,
     ) -> Classifier: ...
     def groups(
         self,
@@ -165,10 +165,14 @@ class LdsmTraining:
     def divide(
         self, trees: list[Classifier], groups: bytes, part: tuple[int, int]
     ) -> list[bytes]: ...
+    def fit_rows(self, trees: list[Classifier], groups: bytes) -> bytes: ...
     @staticmethod
     def from_bytes(bytes: bytes) -> LdsmTraining: ...
 
 _Mined: TypeAlias = tuple[bytes, list[list[float]]]
+_Settings: TypeAlias = tuple[float, float]
+_Layout: TypeAlias = tuple[float | None, int]
+_TwoParts: TypeAlias = tuple[bytes, bytes]
 
 def ldsm_divide(
     trees: list[Classifier],
@@ -179,10 +183,25 @@ def ldsm_divide(
     sample_weight: NDArray[np.float64],
 ) -> list[bytes]: ...
 def ldsm_mine(groups: bytes, group: int, pieces: list[bytes]) -> _Mined: ...
-def ldsm_choose(groups: bytes, gains: list[list[list[float]]]) -> tuple[float, float]: ...
+def ldsm_choose(groups: bytes, gains: list[list[list[float]]]) -> _Settings: ...
 def ldsm_scorers(
-    groups: bytes, group: int, mined: _Mined, settings: tuple[float, float]
-) -> bytes: ...
+    groups: bytes, group: int, mined: _Mined, settings: _Settings, fit: bytes
+) -> _TwoParts: ...
+def ldsm_layout(groups: bytes, fit: bytes, counts: list[bytes]) -> _Layout: ...
+def ldsm_margins(
+    groups: bytes,
+    fit: bytes,
+    layout: _Layout,
+    model: str,
+    group: int,
+    file: str | None,
+    trained: _TwoParts,
+) -> _TwoParts: ...
+def ldsm_join(groups: bytes, fit: bytes, settings: _Settings, margins: list[bytes]) -> bytes: ...
+def ldsm_topk(
+    trees: Classifier, model: str, files: list[str], X: Any, k: int, n_threads: int
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]: ...
+def ldsm_whole(trees: Classifier, model: str, files: list[str]) -> Classifier: ...
 
 @final
 class Scores:

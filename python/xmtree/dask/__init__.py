@@ -15,11 +15,7 @@ except ImportError as error:
     ) from error
 
 from xmtree.dask._ldsm import DaskLdSMClassifier
-from xmtree.dask._relay import (
-    DaskLOMTreeClassifier,
-    DaskOAAClassifier,
-    DaskRecallTreeClassifier,
-)
+from xmtree.dask._relay import DaskLOMTreeClassifier, DaskOAAClassifier, DaskRecallTreeClassifier
 from xmtree.dask._text import DaskTextClassifier
 
 __all__ = [

@@ -10,7 +10,9 @@ of the sample that no tree learns.
 import json
 from functools import partial
 from operator import itemgetter
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Self
+from uuid import uuid4
 
 import dask
 import numpy as np
@@ -20,12 +22,12 @@ from numpy.typing import NDArray
 from xmtree import _core, _validation
 from xmtree._calibration import HeldOut, stacked
 from xmtree._ldsm import LdSMClassifier, n_for_thresholds
+from xmtree._ldsm_parts import LdSMInParts, Parts, part_files, publish
 from xmtree._set_prediction import checked
 from xmtree._sharing import copied
 from xmtree._thresholds import Thresholds, unfitted
 from xmtree.dask._base import DaskEstimator
 from xmtree.dask._cluster import Tasks, Workers, refuse
-from xmtree.dask._partitions import Partition
 from xmtree.dask._plan import Part, Plan, planned, training_parts
 from xmtree.dask._relay import held_out
 
@@ -37,12 +39,14 @@ _LABELS, _GROUPS = 64, 8
 
 
 def ldsm_tasks(
-    tasks: Tasks, local: LdSMClassifier, data: list[Partition], classes: Any, workers: Workers
+    tasks: Tasks, local: Any, data: list[Any], classes: Any, workers: Workers, folder: Any = None
 ) -> Future:
     """Submit the tasks of a training, and return the one of the fitted estimator."""
     plan_future, plan = planned(tasks, local, data, classes)
     n_classes, is_set = len(plan.labels.classes), plan.labels.form != "labels"
     fits = is_set and isinstance(local.threshold, str)
+    if folder is not None and (fits or local.beta < 1):
+        raise ValueError("in a folder, beta must be 1, and threshold None or numbers")
     if is_set and local.threshold is not None and not fits:
         checked(local.threshold, n_classes)
     n_held_out = n_for_thresholds(plan.n_rows) if fits else 0
@@ -52,11 +56,13 @@ def ldsm_tasks(
         first = _model(tasks, plan, parts, "others", workers)
         found = [tasks.submit("held-out", held_out, one) for one in parts]
         thresholds = tasks.submit("thresholds", _thresholds, plan_future, first, found)
-    model = _model(tasks, plan, parts, "all", workers)
+    model = _model(tasks, plan, parts, "all", workers, folder)
     return tasks.submit("model", _fitted, plan_future, model, thresholds)
 
 
-def _model(tasks: Tasks, plan: Plan, parts: list[Future], rows: str, workers: Workers) -> Future:
+def _model(
+    tasks: Tasks, plan: Plan, parts: list[Future], rows: str, workers: Workers, folder: Any = None
+) -> Future:
     """Submit the training of a model on "all" rows, or the "others" than those held out."""
     seed, n_classes = _validation.seed(plan.local.random_state), len(plan.labels.classes)
     params = {**plan.local._core_params(), "seed": seed}
@@ -94,11 +100,25 @@ def _model(tasks: Tasks, plan: Plan, parts: list[Future], rows: str, workers: Wo
         mined.append(tasks.submit("mine", _core.ldsm_mine, groups, group, pieces, turn=group))
     gains = [tasks.submit("gains", itemgetter(1), one) for one in mined]
     settings = tasks.submit("choose", _core.ldsm_choose, groups, gains)
-    scorers = [
-        tasks.submit("scorers", _core.ldsm_scorers, groups, *each, settings, turn=each[0])
+    fit = tasks.submit("fit-rows", _core.LdsmTraining.fit_rows, sample, trees, groups)
+    trained = [
+        tasks.submit("scorers", _core.ldsm_scorers, groups, *each, settings, fit, turn=each[0])
         for each in enumerate(mined)
     ]
-    return tasks.submit("join", model, sample, trees, 1, (groups, scorers, settings))
+    counts = [tasks.submit("counts", itemgetter(1), one) for one in trained]
+    layout = tasks.submit("layout", _core.ldsm_layout, groups, fit, counts)
+    name = uuid4().hex
+    files = [None] * n_groups if folder is None else part_files(folder, name, n_groups)
+    measure = _core.ldsm_margins, groups, fit, layout, name
+    found = [
+        tasks.submit("margins", *measure, *each, turn=each[0])
+        for each in zip(range(n_groups), files, trained, strict=True)
+    ]
+    margins = [tasks.submit("part", itemgetter(1), one) for one in found]
+    join = tasks.submit("join", _core.ldsm_join, groups, fit, settings, margins)
+    here = [] if folder else [tasks.submit("part", itemgetter(0), one) for one in found]
+    joined = tasks.submit("whole", model, sample, trees, 1, (join, here))
+    return tasks.submit("parts", Parts, joined, name, files) if folder else joined
 
 
 def _picked(
@@ -178,11 +198,11 @@ def _thresholds(plan: Plan, model: _core.Classifier, found: list[Any]) -> Thresh
     return local._best_thresholds(HeldOut.join(found))
 
 
-def _fitted(plan: Plan, model: _core.Classifier, thresholds: Any) -> Any:
+def _fitted(plan: Plan, model: Any, thresholds: Any) -> Any:
     """Return the estimator with its model."""
-    fitted = copied(plan.local)
-    fitted._model, fitted._thresholds = model.with_labels(plan.labels), thresholds
-    return fitted
+    fitted, model = copied(plan.local), model.with_labels(plan.labels)
+    fitted._model, fitted._thresholds = model, thresholds
+    return LdSMInParts.of(fitted, model) if isinstance(model, Parts) else fitted
 
 
 class DaskLdSMClassifier(DaskEstimator):
@@ -211,16 +231,6 @@ class DaskLdSMClassifier(DaskEstimator):
     classes_ : array of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,), if ``X`` was a data frame
-
-    Examples
-    --------
-    >>> from distributed import Client
-    >>> from xmtree.dask import DaskLdSMClassifier
-    >>> from xmtree.datasets import load_demo
-    >>> data = load_demo("onet-titles")  # doctest: +SKIP
-    >>> with Client() as client:  # doctest: +SKIP
-    ...     model = DaskLdSMClassifier(random_state=0).fit(data.X_train, data.y_train)
-    >>> model.to_local().save("model.xmtree")  # doctest: +SKIP
     """
 
     _local_class = LdSMClassifier
@@ -229,6 +239,31 @@ class DaskLdSMClassifier(DaskEstimator):
         **DaskEstimator._left_out,
         "warm_start": "all trees are trained at once",
     }
+
+    def fit_to_folder(
+        self, folder: str | Path, X: Any, y: Any, sample_weight: Any = None, classes: Any = None
+    ) -> Self:
+        """Train a model that no machine can hold, as :meth:`fit` does.
+
+        Parameters
+        ----------
+        folder : str or Path
+            This process and all workers share it. Workers write the scorers there, a file for each
+            group of labels, and predictions read one after the other. :func:`xmtree.load` opens
+            its "model.xmtree". Another model there is replaced at the end.
+        X, y, sample_weight, classes : as for :meth:`fit`
+
+        Raises
+        ------
+        ValueError, OSError
+            Also if ``beta`` is below 1 or a threshold should be fitted, which need the whole model,
+            or if the folder cannot be written.
+        """
+        path = Path(folder).absolute()
+        path.mkdir(parents=True, exist_ok=True)
+        self._fit(X, y, sample_weight, classes, folder=path)
+        publish(self._local, path)
+        return self
 
     def _adopt(self, local: Any) -> None:
         local._warn_collapsed(0, stacklevel=5)
