@@ -150,7 +150,7 @@ def test_no_task_gets_all_rows():
         DaskLdSMClassifier._tasks(Watching(), local, in_parts(10, X, Y), None, workers)
     rows = len(pickle.dumps(X))
     assert sizes["examples"] < 0.2 * rows
-    assert len(pickle.dumps(made["fit"])) < 0.3 * len(pickle.dumps(made["examples"]))
+    assert len(pickle.dumps(made["fit-rows"])) < 0.3 * len(pickle.dumps(made["examples"]))
     assert max(sizes[name] for name in ("rows", "facts", "sampled", "tree")) < 0.5 * rows
 
 
@@ -183,19 +183,31 @@ def test_damaged_parts_are_refused(halves):
     (first, second), (other, _) = (sample.divide(trees, groups, (part, 1)) for part in (0, 1))
     mined = [_core.ldsm_mine(groups, *each) for each in ((0, [first, other]), (1, [second, b""]))]
     settings = _core.ldsm_choose(groups, [gains for _, gains in mined])
-    scorers = [_core.ldsm_scorers(groups, i, mined[i], settings) for i in range(2)]
-    sample.model(trees, 1, (groups, scorers, settings))
-    for damaged in (b"none", first[:-9], scorers[0], groups, bytes_of(halves)):
+    fit = sample.fit_rows(trees, groups)
+    learned = [_core.ldsm_scorers(groups, i, mined[i], settings, fit) for i in range(2)]
+    layout = _core.ldsm_layout(groups, fit, [counts for _, counts in learned])
+    parts = zip(range(2), [None, None], learned, strict=True)
+    found = [_core.ldsm_margins(groups, fit, layout, "", *each) for each in parts]
+    parts, margins = ([each[i] for each in found] for i in range(2))
+    join = _core.ldsm_join(groups, fit, settings, margins)
+    _core.ldsm_model(trees, join, parts)
+    for damaged in (b"none", first[:-9], parts[0], groups, bytes_of(halves)):
         with pytest.raises(_core.ModelFileError):
             _core.ldsm_mine(groups, 0, [damaged])
         with pytest.raises(_core.ModelFileError):
-            _core.ldsm_scorers(groups, 0, (damaged, []), settings)
+            _core.ldsm_scorers(groups, 0, (damaged, []), settings, fit)
+        with pytest.raises(_core.ModelFileError):
+            _core.ldsm_join(groups, fit, settings, [margins[0], damaged])
     with pytest.raises(_core.ModelFileError):
-        sample.model(trees, 1, (groups, [first, second], settings))
+        _core.ldsm_model(trees, join, [first, second])
     with pytest.raises(ValueError, match="the scorers of a group are missing"):
-        sample.model(trees, 1, (groups, scorers[:1], settings))
+        _core.ldsm_join(groups, fit, settings, margins[:1])
+    with pytest.raises(ValueError, match="the scorers of a group are missing"):
+        _core.ldsm_model(trees, join, parts[:1])
+    with pytest.raises(ValueError, match="the rows of the fit do not match"):
+        _core.ldsm_layout(groups, first, [learned[0][1]])
     with pytest.raises(ValueError, match="the parts must have 3 trees together, got 2"):
-        sample.model(trees[:2], 1, (groups, scorers, settings))
+        _core.ldsm_model(trees[:2], join, parts)
     with pytest.raises(ValueError, match="there are no trees"):
         sample.model([_core.Classifier("oaa", "{}", n_labels)], 1)
     with pytest.raises(ValueError, match="there is no such part of the sample"):

@@ -19,7 +19,7 @@ matplotlib), dask (needs dask and distributed).
 
 from typing import TYPE_CHECKING
 
-from xmtree import datasets, metrics
+from xmtree import _ldsm_parts, datasets, metrics  # noqa: F401
 from xmtree._active import ActiveGamble, ActiveLearner
 from xmtree._core import ModelFileError, __version__
 from xmtree._gamble import GambleClassifier, SAMMEClassifier

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from xmtree import _core
 from xmtree._labels import decode
 from xmtree._labels.forms import as_label_lists
+from xmtree._ldsm_parts import LdSMInParts
 from xmtree._prediction import Scores
 from xmtree._sharing import copied, view
 from xmtree._sklearn import BaseEstimator, ClassifierMixin, validate_params
@@ -68,12 +69,10 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : Dask array of shape (n, n_features), list of partitions, Dask data frame, or local rows
-            Blocks of a Dask array and partitions (``Delayed`` or ``Future``) must be arrays or CSR
-            matrices. Local rows are cut into up to 8 partitions. Online learners train partition
-            after partition, so rows should be in random order.
-        y : Dask array, list of partitions, or local labels
-            Labels in the place and partitions of ``X``: one label per row, or label sets as
-            indicators (dense or CSR blocks) or lists.
+            Blocks and partitions (``Delayed`` or ``Future``) must be arrays or CSR matrices.
+            Local rows are cut into up to 8 partitions. Online learners need a random order.
+        y : Dask array, list of partitions, or local labels, in the place and partitions of ``X``
+            One label per row, or label sets as indicators (dense or CSR blocks) or lists.
         sample_weight : as 1-D ``y``, optional
             Importance weights, not negative; 1 by default.
         classes : array of shape (n_classes,), optional
@@ -92,7 +91,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         """
         return self._fit(X, y, sample_weight, classes)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any) -> Self:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, classes: Any, **options: Any) -> Self:
         """Train by the tasks of ``_tasks``; after an error the estimator is unchanged."""
         client = _cluster.client_of(self.client)
         local = self._local_class(**self.get_params(deep=False))
@@ -102,7 +101,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         prefix = getattr(local, "_short_name", "text")
         with Tasks(client, workers, prefix, f"training {type(self).__name__}") as tasks:
             data = _partitions.on_cluster(tasks, X, y, sample_weight)
-            last = self._tasks(tasks, local, data, classes, workers)
+            last = self._tasks(tasks, local, data, classes, workers, **options)
             fitted = tasks.result(last, self.verbose)
         self._adopt(fitted)
         return self
@@ -125,32 +124,18 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
             The class named after "Dask" in this class's name. Use it to save and to serve.
         """
         check_is_fitted(self)
-        return snapshot(self._local)
+        local = snapshot(self._local)
+        return local.whole() if isinstance(local, LdSMInParts) else local
 
     def save(self, path: Any, *, compact: bool = False) -> None:
-        """Write the trained model to a file, as ``to_local().save(path)`` does.
-
-        Parameters
-        ----------
-        path : str or Path
-        compact : bool, default=False
-        """
+        """Write the trained model to a file, as ``to_local().save(path)`` does."""
         self.to_local().save(path, compact=compact)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy, the share of rows whose label or whole label set is predicted.
+        """Return the share of rows whose label or whole label set is predicted, as a float.
 
-        Parameters
-        ----------
-        X : as for :meth:`predict`
-        y : labels in the place and partitions of ``X``
-        sample_weight : as ``y``, optional
-            Importance weights, not negative; 1 by default.
-
-        Returns
-        -------
-        float
-            Computed immediately, on the workers if ``X`` is there.
+        It is computed immediately, on the workers if ``X`` is there. ``X``, ``y`` and
+        ``sample_weight`` are as in :meth:`fit`.
         """
         check_is_fitted(self)
         if not _partitions.is_remote(X):
@@ -174,10 +159,8 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         Dask array of shape (n,), or (n, n_classes) for label sets
             For a Dask array: lazy, in the blocks of ``X``. Label sets have the form of ``y`` in
             ``fit``: dense or CSR blocks, or for lists an array of shape (n,) of lists.
-        list of Delayed
-            For a list of partitions or a data frame: the predictions of each partition.
-        array
-            For local rows: the predictions of :meth:`to_local`.
+        list of Delayed, or predictions of :meth:`to_local`
+            For a list of partitions or a data frame, or for local rows.
         """
         check_is_fitted(self)
         if not _partitions.is_remote(X):
@@ -200,10 +183,8 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         -------
         labels, scores : Dask arrays of shape (n, k)
             For a Dask array: lazy, in the blocks of ``X``.
-        list of Delayed
-            For a list of partitions or a data frame: the pair of each partition.
-        labels, scores : arrays of shape (n, k)
-            For local rows: the predictions of :meth:`to_local`.
+        list of Delayed pairs, or arrays of shape (n, k)
+            For a list of partitions or a data frame, or for local rows.
         """
         check_is_fitted(self)
         if not _partitions.is_remote(X):
@@ -225,8 +206,23 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         """Return the model as a future; each worker gets it once."""
         client: Client = _cluster.client_of(self.client)
         if self._sent is None or self._sent[0] != client.id or self._sent[1].cancelled():
-            self._sent = client.id, _cluster.send(client, self.to_local(), "prediction")
+            model = snapshot(self._local)
+            if isinstance(model, LdSMInParts):  # which predicts one partition at a time
+                workers = _cluster.workers_of(client).values()
+                model.n_jobs = min(int(worker["nthreads"]) for worker in workers)
+            self._sent = client.id, _cluster.send(client, model, "prediction")
         return self._sent[1]
+
+    @classmethod
+    def from_local(cls, local: Any, *, client: Any = None) -> Self:
+        """Return an estimator that predicts with ``local`` on the workers; see :meth:`to_local`."""
+        if not isinstance(local, cls._local_class):
+            raise TypeError(f"local must be {cls._local_class.__name__}, got {local!r}")
+        check_is_fitted(local)
+        params = {name: getattr(local, name) for name in cls._get_param_names()}
+        estimator = cls(client=client, **params)
+        DaskEstimator._adopt(estimator, snapshot(local))
+        return estimator
 
 
 def snapshot(estimator: Any) -> Any:

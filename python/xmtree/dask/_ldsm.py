@@ -1,31 +1,32 @@
 """LdSM on a cluster: trees on a sample of the rows, scorers by groups of labels.
 
-Rows stay in their partitions. Then each partition sends a group of labels the rows that are
-examples of them: those that have one of the labels or for which the trees find one likely, and some
-at random. Groups are cut from the leaves of the first tree in their order, so labels that compete
-are mostly together. The process that called ``fit`` puts the model together, and fits the join of
-trees and scorers on a part of the sample that no tree learns.
+Trees are grown on a sample. Each partition sends a group of labels the rows that are examples of
+them: those that have one of the labels or for which the trees find one likely, and some at random.
+Groups are cut from the leaves of the first tree in their order, so labels that compete are mostly
+together. The join of trees and scorers is fitted on a part of the sample that no tree learns. The
+process that called ``fit`` puts the model together.
 """
 
 import json
 from functools import partial
 from operator import itemgetter
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Self
+from uuid import uuid4
 
 import dask
 import numpy as np
-from distributed import Future
 from numpy.typing import NDArray
 
 from xmtree import _core, _validation
 from xmtree._calibration import HeldOut, stacked
 from xmtree._ldsm import LdSMClassifier, n_for_thresholds
+from xmtree._ldsm_parts import LdSMInParts, Parts, part_files, publish
 from xmtree._set_prediction import checked
 from xmtree._sharing import copied
 from xmtree._thresholds import unfitted
 from xmtree.dask._base import DaskEstimator
 from xmtree.dask._cluster import Here, Tasks, Workers, refuse
-from xmtree.dask._partitions import Partition
 from xmtree.dask._plan import Part, Plan, planned, training_parts
 from xmtree.dask._relay import held_out
 
@@ -37,12 +38,14 @@ _LABELS, _GROUPS = 64, 8
 
 
 def ldsm_tasks(
-    tasks: Tasks, local: LdSMClassifier, data: list[Partition], classes: Any, workers: Workers
+    tasks: Tasks, local: Any, data: list[Any], classes: Any, workers: Workers, folder: Any = None
 ) -> Here:
     """Submit the tasks of a training, and return the call that gives the fitted estimator."""
     plan_future, plan = planned(tasks, local, data, classes)
     n_classes, is_set = len(plan.labels.classes), plan.labels.form != "labels"
     fits = is_set and isinstance(local.threshold, str)
+    if folder is not None and (fits or local.beta < 1):
+        raise ValueError("in a folder, beta must be 1, and threshold None or numbers")
     if is_set and local.threshold is not None and not fits:
         checked(local.threshold, n_classes)
     n_held_out = n_for_thresholds(plan.n_rows) if fits else 0
@@ -52,12 +55,12 @@ def ldsm_tasks(
         first = _model(tasks, plan, parts, "others", workers, tasks.submit)
         found = [tasks.submit("held-out", held_out, one) for one in parts]
         thresholds = tasks.submit("thresholds", _thresholds, plan_future, first, found)
-    model = _model(tasks, plan, parts, "all", workers, tasks.together)
+    model = _model(tasks, plan, parts, "all", workers, tasks.together, folder)
     return tasks.together("model", _fitted, plan, model, thresholds)
 
 
 def _model(
-    tasks: Tasks, plan: Plan, parts: list[Future], rows: str, workers: Workers, join: Any
+    tasks: Tasks, plan: Plan, parts: Any, rows: str, workers: Workers, join: Any, folder: Any = None
 ) -> Any:
     """Train on "all" rows, or the "others" than those held out; ``join`` submits the last task."""
     seed, n_classes = _validation.seed(plan.local.random_state), len(plan.labels.classes)
@@ -69,8 +72,7 @@ def _model(
     what = "each worker holds its partitions and the rows that trees are grown on"
     # Per thread a copy of a node's rows, at the root at least half of them.
     refuse(lambda n: n_own + n_bytes * (3 + n) // 2, what, workers)
-    pick = partial(_picked, rows, share, seed)
-    numbered = list(enumerate(parts))
+    pick, numbered = partial(_picked, rows, share, seed), list(enumerate(parts))
     sampled = [tasks.submit("sampled", pick, number, True, one) for number, one in numbered]
     sample = tasks.submit("examples", _sample, params_json, n_classes, sampled)
     # A tree is trained on one worker.
@@ -78,11 +80,11 @@ def _model(
     n_threads = max(1, min(min(threads), sum(threads) // n_trees))
     train = partial(_core.LdsmTraining.trees, n_threads=n_threads)
     trees = [tasks.submit("tree", train, sample, [turn], turn=turn) for turn in range(n_trees)]
-    model = _core.LdsmTraining.model
+
     n_parts = max(1, sum(found.n_rows > 0 for found in plan.facts))
     n_groups = max(1, min(max(_GROUPS, n_parts), n_classes // _LABELS)) if n_parts > 1 else 1
     if params["scorers"] == "none" or (n_groups == 1 and share == 1):
-        return tasks.submit("scorers", model, sample, trees, min(threads))
+        return tasks.submit("scorers", _core.LdsmTraining.model, sample, trees, min(threads))
     tallies = [tasks.submit("tally", _tally, pick, n_classes, trees[0], *one) for one in numbered]
     groups = tasks.submit("groups", _grouped, tallies, n_groups, sample)
     # Pieces with rows of the fit, which are part 0 of the sample, come first.
@@ -96,12 +98,25 @@ def _model(
         mined.append(tasks.submit("mine", _core.ldsm_mine, groups, group, pieces, turn=group))
     gains = [tasks.submit("gains", itemgetter(1), one) for one in mined]
     settings = tasks.submit("choose", _core.ldsm_choose, groups, gains)
-    scorers = [
-        tasks.submit("scorers", _core.ldsm_scorers, groups, *each, settings, turn=each[0])
+    fit = tasks.submit("fit-rows", _core.LdsmTraining.fit_rows, sample, trees, groups)
+    trained = [
+        tasks.submit("scorers", _core.ldsm_scorers, groups, *each, settings, fit, turn=each[0])
         for each in enumerate(mined)
     ]
-    fit = tasks.submit("fit", _core.LdsmTraining.fit_rows, sample)
-    return join("join", model, fit, trees, 1, (groups, scorers, settings))
+    counts = [tasks.submit("counts", itemgetter(1), one) for one in trained]
+    layout = tasks.submit("layout", _core.ldsm_layout, groups, fit, counts)
+    name = uuid4().hex
+    files = [None] * n_groups if folder is None else part_files(folder, name, n_groups)
+    measure = _core.ldsm_margins, groups, fit, layout, name
+    found = [
+        tasks.submit("margins", *measure, *each, turn=each[0])
+        for each in zip(range(n_groups), files, trained, strict=True)
+    ]
+    margins = [tasks.submit("part", itemgetter(1), one) for one in found]
+    fitted = tasks.submit("join", _core.ldsm_join, groups, fit, settings, margins)
+    here = [] if folder else [tasks.submit("part", itemgetter(0), one) for one in found]
+    whole = join("whole", _core.ldsm_model, trees, fitted, here)
+    return join("parts", Parts, whole, name, files) if folder else whole
 
 
 def _picked(
@@ -180,11 +195,11 @@ def _thresholds(plan: Plan, model: _core.Classifier, found: list[Any]) -> Any:
     return _fitted(plan, model, None)._best_thresholds(HeldOut.join(found))
 
 
-def _fitted(plan: Plan, model: _core.Classifier, thresholds: Any) -> Any:
+def _fitted(plan: Plan, model: Any, thresholds: Any) -> Any:
     """Return the estimator with its model."""
-    fitted = copied(plan.local)
-    fitted._model, fitted._thresholds = model.with_labels(plan.labels), thresholds
-    return fitted
+    fitted, model = copied(plan.local), model.with_labels(plan.labels)
+    fitted._model, fitted._thresholds = model, thresholds
+    return LdSMInParts.of(fitted, model) if isinstance(model, Parts) else fitted
 
 
 class DaskLdSMClassifier(DaskEstimator):
@@ -209,16 +224,6 @@ class DaskLdSMClassifier(DaskEstimator):
     classes_ : array of shape (n_classes,)
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features,), if ``X`` was a data frame
-
-    Examples
-    --------
-    >>> from distributed import Client
-    >>> from xmtree.dask import DaskLdSMClassifier
-    >>> from xmtree.datasets import load_demo
-    >>> data = load_demo("onet-titles")  # doctest: +SKIP
-    >>> with Client() as client:  # doctest: +SKIP
-    ...     model = DaskLdSMClassifier(random_state=0).fit(data.X_train, data.y_train)
-    >>> model.to_local().save("model.xmtree")  # doctest: +SKIP
     """
 
     _local_class = LdSMClassifier
@@ -226,6 +231,30 @@ class DaskLdSMClassifier(DaskEstimator):
     _left_out: ClassVar[dict[str, str]] = DaskEstimator._left_out | {
         "warm_start": "all trees are trained at once"
     }
+
+    def fit_to_folder(
+        self, folder: str | Path, X: Any, y: Any, sample_weight: Any = None, classes: Any = None
+    ) -> Self:
+        """Train a model that no machine can hold, as :meth:`fit` does.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Shared by this process and all workers, which write a file for each group of labels.
+            :func:`xmtree.load` opens its "model.xmtree", and predictions read one file after the
+            other. Another model there is replaced at the end.
+        X, y, sample_weight, classes : as for :meth:`fit`
+
+        Raises
+        ------
+        ValueError, OSError
+            Also if ``beta`` is below 1, a threshold is fitted, or the folder cannot be written.
+        """
+        path = Path(folder).absolute()
+        path.mkdir(parents=True, exist_ok=True)
+        self._fit(X, y, sample_weight, classes, folder=path)
+        publish(self._local, path)
+        return self
 
     def _adopt(self, local: Any) -> None:
         local._warn_collapsed(0, stacklevel=5)

@@ -101,8 +101,8 @@ def _cut(*data: Any) -> list[Partition]:
     n_parts = min(_LOCAL_PARTITIONS, max(1, n // _LEAST_ROWS))
     bounds = [n * number // n_parts for number in range(n_parts + 1)]
 
-    def piece(given: Any, rows: slice) -> Any:
-        return given if given is None else getattr(given, "iloc", given)[rows]
+    def pieces(given: Any) -> list[Any]:
+        cuts = [slice(*pair) for pair in pairwise(bounds)]
+        return [given if given is None else getattr(given, "iloc", given)[cut] for cut in cuts]
 
-    cuts = [slice(*pair) for pair in pairwise(bounds)]
-    return [(piece(data[0], cut), piece(data[1], cut), piece(data[2], cut)) for cut in cuts]
+    return list(zip(*map(pieces, data), strict=True))

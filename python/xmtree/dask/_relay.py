@@ -238,9 +238,9 @@ class DaskOAAClassifier(DaskRelay):
         ``n_negatives`` are drawn block by block, rounded up. ``verbose=1`` shows a progress bar
         of the tasks.
 
-    Attributes
-    ----------
-    classes_, n_features_in_, feature_names_in_ : as for :class:`DaskLdSMClassifier`
+    See Also
+    --------
+    DaskLdSMClassifier : Used in the same way; its description has an example.
     """
 
     _local_class = OAAClassifier
@@ -255,13 +255,7 @@ class DaskLOMTreeClassifier(DaskRelay):
 
     Parameters
     ----------
-    client : as for :class:`DaskLdSMClassifier`
-    **params
-        Parameters of :class:`xmtree.LOMTreeClassifier` except ``n_jobs`` and ``early_stopping``.
-
-    Attributes
-    ----------
-    classes_, n_features_in_, feature_names_in_ : as for :class:`DaskLdSMClassifier`
+    client, **params : as for :class:`DaskOAAClassifier`, of :class:`xmtree.LOMTreeClassifier`
     """
 
     _local_class = LOMTreeClassifier
@@ -275,14 +269,7 @@ class DaskRecallTreeClassifier(DaskRelay):
 
     Parameters
     ----------
-    client : as for :class:`DaskLdSMClassifier`
-    **params
-        Parameters of :class:`xmtree.RecallTreeClassifier` except ``n_jobs`` and
-        ``early_stopping``.
-
-    Attributes
-    ----------
-    classes_, n_features_in_, feature_names_in_ : as for :class:`DaskLdSMClassifier`
+    client, **params : as for :class:`DaskOAAClassifier`, of :class:`xmtree.RecallTreeClassifier`
     """
 
     _local_class = RecallTreeClassifier

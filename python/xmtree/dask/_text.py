@@ -86,10 +86,6 @@ class DaskTextClassifier(DaskEstimator):
         "auto", an :class:`xmtree.LdSMClassifier` or an :class:`xmtree.OAAClassifier`, with
         parameters that its estimator on a cluster has. ``verbose=1`` shows a progress bar of the
         tasks.
-
-    Attributes
-    ----------
-    classes_ : array of shape (n_classes,)
     """
 
     _local_class = TextClassifier
@@ -99,20 +95,13 @@ class DaskTextClassifier(DaskEstimator):
     def fit(  # type: ignore[override]
         self, texts: Any, labels: Any, sample_weight: Any = None
     ) -> Self:
-        """Train from scratch.
+        """Train from scratch, as :meth:`DaskLdSMClassifier.fit` on rows.
 
         Parameters
         ----------
         texts : list of partitions, Dask array, data frame column (Dask) of strings, or local texts
             Partitions (``Delayed`` or ``Future``) must be lists, arrays or columns of strings.
-        labels : as ``texts``, in the same partitions
-            One label per text, or label sets: lists of lists, or indicators.
-        sample_weight : as ``texts``, optional
-            Importance weights, not negative; 1 by default.
-
-        Returns
-        -------
-        self
+        labels, sample_weight : as ``texts``, in the same partitions
         """
         learner = self.learner
         if not isinstance(learner, str):

@@ -18,7 +18,7 @@ pub use batch::{Batch, LabelSets, Labels, Targets};
 pub(crate) use batch::{MeanWeight, MAX_EXAMPLE_COUNT};
 pub use examples::Examples;
 pub use local_ids::LocalIds;
-pub use packed::{PackedList, PackedLists, Precision};
+pub use packed::{bits_of_ids, PackedList, PackedLists, Precision};
 pub use preparation::{Preparation, Scaling, LARGEST_VALUE};
 pub use ragged::{Ragged, RaggedRows, SpreadRow};
 pub use rows::{RowBuffer, Rows};

@@ -103,7 +103,7 @@ pub struct PackedLists {
     /// Number of values per id, M.
     m: usize,
     /// Bits of an id within its block, 8 or 16.
-    bits: u32,
+    pub bits: u32,
     /// Number of blocks of each list.
     n_blocks: usize,
     /// Start of each block of each list, and the end of the last one.
@@ -122,12 +122,13 @@ pub struct PackedLists {
 impl PackedLists {
     /// Packs `lists`, whose ids are below `end`.
     pub fn new(lists: &[PackedList], m: usize, end: usize) -> Result<Self> {
-        let n_entries: usize = lists.iter().map(|list| list.ids.len()).sum();
-        let size = |bits: u32| {
-            let starts = lists.len() * n_blocks(end, bits) * size_of::<u32>();
-            starts + n_entries * (bits / u8::BITS) as usize
-        };
-        let mut packed = Self::empty(m, if size(8) < size(16) { 8 } else { 16 }, end);
+        let n_entries = lists.iter().map(|list| list.ids.len()).sum();
+        Self::with_bits(lists, m, end, bits_of_ids(lists.len(), n_entries, end))
+    }
+
+    /// Packs `lists` with so many bits of an id within its block, 8 or 16.
+    pub fn with_bits(lists: &[PackedList], m: usize, end: usize, bits: u32) -> Result<Self> {
+        let mut packed = Self::empty(m, bits, end);
         let mut starts = vec![0u32];
         for list in lists {
             let mut at = 0;
@@ -167,6 +168,21 @@ impl PackedLists {
             bits,
             n_blocks: n_blocks(end, bits),
             ..Self::default()
+        }
+    }
+
+    /// Returns list `i`, of one value in 16 bits per id, to be packed with others.
+    pub fn list(&self, i: usize) -> PackedList {
+        let (mut ids, mut values) = (Vec::new(), Vec::new());
+        self.for_each(i, |id, [value]| {
+            ids.push(id);
+            values.push(value);
+        });
+        PackedList {
+            ids,
+            values,
+            precision: Precision::Bits16,
+            scales: vec![self.scales.get(i).copied().unwrap_or_default()],
         }
     }
 
@@ -420,6 +436,15 @@ fn prefetch_lines<T>(list: Option<&[T]>) {
 }
 
 /// Returns the number of blocks for ids below `end`.
+/// Returns the bits of ids with which `n_lists` lists of ids below `end` take less memory.
+pub fn bits_of_ids(n_lists: usize, n_entries: usize, end: usize) -> u32 {
+    let size = |&bits: &u32| {
+        let starts = n_lists * n_blocks(end, bits) * size_of::<u32>();
+        starts + n_entries * (bits / u8::BITS) as usize
+    };
+    [16, 8].into_iter().min_by_key(size).unwrap_or(16)
+}
+
 fn n_blocks(end: usize, bits: u32) -> usize {
     end.div_ceil(1 << bits).max(1)
 }

@@ -95,6 +95,15 @@ impl<T: Clone> Ragged<T> {
         &self.entries
     }
 
+    /// Returns lists of what `map` returns for each entry, without None.
+    #[must_use]
+    pub fn filter_map<U: Clone>(&self, map: impl Fn(&T) -> Option<U>) -> Ragged<U> {
+        let mut mapped = Ragged::default();
+        let lists = self.iter();
+        lists.for_each(|list| mapped.push(list.iter().filter_map(&map)));
+        mapped
+    }
+
     /// Distributes the entries to `n` new lists, as in a transpose: `place(i, entry)` returns the new
     /// list of an entry of list `i`, and its new value. The order of entries is kept.
     pub fn regroup<U: Clone + Default>(

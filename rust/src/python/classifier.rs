@@ -21,7 +21,7 @@ type Object<'py> = Bound<'py, PyAny>;
 type Progress<'a, 'py> = Option<&'a Object<'py>>;
 type Validation<'py> = (Object<'py>, Object<'py>, Option<WeightsArg<'py>>);
 type ClassNumbers<'py> = Bound<'py, PyArray1<i32>>;
-type TopK<'py> = (Bound<'py, PyArray2<i32>>, Bound<'py, PyArray2<f32>>);
+pub(super) type TopK<'py> = (Bound<'py, PyArray2<i32>>, Bound<'py, PyArray2<f32>>);
 
 /// Returns the parameters of a learner, with their defaults and ranges, as JSON.
 #[pyfunction]

@@ -1,8 +1,8 @@
 //! Training on several machines: `_core.LdsmTraining`, which trains single trees of LdSM, and
 //! functions that train its scorers by groups of labels. Rows and scorers of a group travel as bytes.
 
-use std::any::Any;
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -10,32 +10,18 @@ use pyo3::pybacked::PyBackedBytes;
 
 use super::arrays::{BatchArg, WeightsArg};
 use super::classifier::Classifier;
-use super::run::{reduce, watched, Reduced, Share};
+use super::parts::{bundle_of, ldsm_of, restored, stored};
+use super::run::{reduce, watched, Reduced};
 use crate::control::Control;
-use crate::error::{Error, Result};
-use crate::file::{Bundle, Persist};
+use crate::error::Result;
+use crate::file::Bundle;
 use crate::learners::ldsm::{self, Ldsm, TrainingSet};
-use crate::learners::one_against_some::{GroupFacts, Groups, Settings};
+use crate::learners::one_against_some::{GroupFacts, Groups};
 use crate::params::Params as _;
 
 type Object<'py> = Bound<'py, PyAny>;
-
-/// Kind of all parts; they differ by their fields.
-const KIND: &str = "ldsm_part";
-
-/// Stores a part, which is in memory at most twice.
-fn stored(part: impl Persist) -> Result<Vec<u8>> {
-    let mut bundle = Bundle::new(KIND);
-    part.put(&mut bundle);
-    drop(part);
-    bundle.to_bytes()
-}
-
-fn restored<P: Persist + Default>(bytes: &[u8]) -> Result<P> {
-    let (mut bundle, mut part) = (Bundle::from_bytes(bytes)?, P::default());
-    bundle.expect_kind(KIND)?;
-    part.fill(&mut bundle).map(|()| part)
-}
+type Settings = (f64, f64);
+type Layout = (Option<f32>, u32);
 
 fn groups_of(bytes: &[u8]) -> Result<Groups> {
     Ok(Groups::new(restored(bytes)?))
@@ -50,9 +36,7 @@ fn with_trees<T: Send>(
     let parts = trees.iter().map(|part| part.get().share(py));
     let parts = parts.collect::<PyResult<Vec<_>>>()?;
     watched(py, None, |control| {
-        let copy = |part: &Share| (&*part.model as &dyn Any).downcast_ref::<Ldsm>().cloned();
-        let none = || Error::data("there are no trees");
-        let parts = parts.iter().map(|part| copy(part).ok_or_else(none));
+        let parts = parts.iter().map(|part| ldsm_of(part).cloned());
         work(Ldsm::of_trees(parts)?, control)
     })
 }
@@ -105,7 +89,7 @@ pub(super) fn ldsm_choose(groups: &[u8], gains: Vec<Vec<Vec<f64>>>) -> PyResult<
     Ok(groups_of(groups)?.choose(&gains)?)
 }
 
-/// Trains the scorers of a group after mining.
+/// Trains the scorers of a group after mining. Returns them, and counts of their weights.
 #[pyfunction]
 pub(super) fn ldsm_scorers(
     py: Python<'_>,
@@ -113,11 +97,85 @@ pub(super) fn ldsm_scorers(
     group: usize,
     mined: (PyBackedBytes, Object<'_>),
     settings: Settings,
-) -> PyResult<Vec<u8>> {
+    fit: &[u8],
+) -> PyResult<(Vec<u8>, Vec<u8>)> {
     let (groups, mined) = (groups_of(groups)?, mined.0);
     watched(py, None, |control| {
-        stored(groups.train(group, restored(&mined)?, settings, control)?)
+        let (mined, fit) = (restored(&mined)?, restored(fit)?);
+        let (scorers, counts) = groups.train(group, mined, settings, &fit, control)?;
+        Ok((stored(scorers)?, stored(counts)?))
     })
+}
+
+/// Returns how the scorers of all groups are stored and indexed, from the counts of their weights.
+#[pyfunction]
+pub(super) fn ldsm_layout(
+    groups: &[u8],
+    fit: &[u8],
+    counts: Vec<PyBackedBytes>,
+) -> PyResult<Layout> {
+    let counts = counts.iter().map(|counts| restored(counts));
+    let counts: Vec<_> = counts.collect::<Result<_>>()?;
+    Ok(groups_of(groups)?.layout(&restored(fit)?, &counts)?)
+}
+
+/// Returns the scorers of a group in this layout, as a part of the model of this name, and their
+/// margins for the rows of the fit. Scorers are written to `file` instead if it is given.
+#[pyfunction]
+pub(super) fn ldsm_margins(
+    py: Python<'_>,
+    groups: &[u8],
+    fit: &[u8],
+    layout: Layout,
+    model: String,
+    group: usize,
+    file: Option<PathBuf>,
+    trained: (PyBackedBytes, Object<'_>),
+) -> PyResult<(Vec<u8>, Vec<u8>)> {
+    let trained = trained.0;
+    watched(py, None, |_| {
+        let (groups, fit) = (groups_of(groups)?, restored(fit)?);
+        let (mut part, margins) = groups.margins(group, restored(&trained)?, layout, &fit)?;
+        part.model = model;
+        let part = bundle_of(part);
+        let part = match file {
+            Some(file) => part.write(&file).map(|()| Vec::new()),
+            None => part.to_bytes(),
+        };
+        Ok((part?, stored(margins)?))
+    })
+}
+
+/// Returns the join of trees and scorers from the margins of all groups.
+#[pyfunction]
+pub(super) fn ldsm_join(
+    py: Python<'_>,
+    groups: &[u8],
+    fit: &[u8],
+    settings: Settings,
+    margins: Vec<PyBackedBytes>,
+) -> PyResult<Vec<u8>> {
+    watched(py, None, |_| {
+        let parts = margins.iter().map(|part| restored(part));
+        let parts = parts.collect::<Result<Vec<_>>>()?;
+        stored(groups_of(groups)?.join(&restored(fit)?, &parts, settings)?)
+    })
+}
+
+/// Returns the model of all trees, in their order, with the join and the scorers of all groups;
+/// without weights if there are no groups.
+#[pyfunction]
+pub(super) fn ldsm_model(
+    py: Python<'_>,
+    trees: Vec<Py<Classifier>>,
+    join: &[u8],
+    parts: Vec<PyBackedBytes>,
+) -> PyResult<Classifier> {
+    let model = with_trees(py, &trees, |trees, _| {
+        let parts = parts.iter().map(|part| restored(part));
+        trees.joined(restored(join)?, &parts.collect::<Result<Vec<_>>>()?)
+    })?;
+    Ok(Classifier::from_model(Arc::new(model)))
 }
 
 /// Rows that are prepared for training LdSM.
@@ -151,28 +209,15 @@ impl LdsmTraining {
         Ok(Classifier::from_model(Arc::new(trees)))
     }
 
-    /// Returns the rows that the join is fitted on.
-    fn fit_rows(&self) -> Self {
-        Self(self.0.fit_rows())
-    }
-
-    /// Returns the model of all trees, in their order. It trains scorers on these rows, or if these
-    /// are the rows of the fit only takes those of all `parts`: the groups, their scorers and the
-    /// settings of these.
-    #[pyo3(signature = (trees, n_threads, parts=None))]
+    /// Returns the model of all trees, in their order, with scorers that are trained on these rows.
     fn model(
         &self,
         py: Python<'_>,
         trees: Vec<Py<Classifier>>,
         n_threads: usize,
-        parts: Option<(PyBackedBytes, Vec<PyBackedBytes>, Settings)>,
     ) -> PyResult<Classifier> {
-        let read = |(groups, parts, settings): (PyBackedBytes, Vec<PyBackedBytes>, Settings)| {
-            let parts = parts.iter().map(|part| restored(part));
-            Ok((groups_of(&groups)?, parts.collect::<Result<_>>()?, settings))
-        };
         let model = with_trees(py, &trees, |trees, control| {
-            trees.complete(&self.0, parts.map(read).transpose()?, n_threads, control)
+            trees.complete(&self.0, n_threads, control)
         })?;
         Ok(Classifier::from_model(Arc::new(model)))
     }
@@ -211,6 +256,19 @@ impl LdsmTraining {
             let groups = groups_of(groups)?;
             let pieces = trees.divide_sample(&self.0.examples, part, &groups, control)?;
             pieces.into_iter().map(stored).collect()
+        })
+    }
+
+    /// Returns the rows of the fit, and the labels that the trees find likely for them.
+    fn fit_rows(
+        &self,
+        py: Python<'_>,
+        trees: Vec<Py<Classifier>>,
+        groups: &[u8],
+    ) -> PyResult<Vec<u8>> {
+        with_trees(py, &trees, |trees, control| {
+            let sample = &self.0.examples;
+            stored(trees.fit_rows(sample, &groups_of(groups)?, control)?)
         })
     }
 

@@ -14,6 +14,7 @@ mod cluster;
 mod metrics;
 mod model_io;
 mod ngrams;
+mod parts;
 mod run;
 mod text;
 
@@ -66,7 +67,10 @@ mod core {
     #[pymodule_export]
     use super::classifier::{parameters, Classifier};
     #[pymodule_export]
-    use super::cluster::{ldsm_choose, ldsm_divide, ldsm_mine, ldsm_scorers, LdsmTraining};
+    use super::cluster::{
+        ldsm_choose, ldsm_divide, ldsm_join, ldsm_layout, ldsm_margins, ldsm_mine, ldsm_model,
+        ldsm_scorers, LdsmTraining,
+    };
     #[pymodule_export]
     use super::metrics::{
         fit_line, fit_shares, label_probabilities, propensities, share_probabilities,
@@ -76,6 +80,8 @@ mod core {
     use super::model_io::{save_estimator, EstimatorFile};
     #[pymodule_export]
     use super::ngrams::{weigh_counts, NgramCounter};
+    #[pymodule_export]
+    use super::parts::{ldsm_topk, ldsm_whole};
     #[pymodule_export]
     use super::text::{
         iter_lines, iter_svmlight, iter_xmc, load_svmlight, load_xmc, save_xmc, scan_svmlight,

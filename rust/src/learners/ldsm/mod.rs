@@ -37,6 +37,7 @@ macro_rules! with_arity {
     };
 }
 
+mod by_group;
 mod centroids;
 mod grow;
 mod model;

@@ -94,7 +94,8 @@ impl Classifier for Ldsm {
 
     fn predict_topk(&self, query: &Query<'_>, k: usize) -> Result<TopKArrays> {
         query.options.refuse("LdSM")?;
-        let (blocks, control) = (self.blocks(query)?, query.control);
+        let scorers = self.scorers.as_ref();
+        let (blocks, control) = (self.blocks(query, scorers)?, query.control);
         blocks.top_k(k, |predictor, which, labels, scores| {
             predictor.read_block(query.rows, which, control)?;
             let mut top = TopK::new(k.min(self.n_classes));
@@ -114,7 +115,8 @@ impl Classifier for Ldsm {
         query: &Query<'_>,
         selection: LabelSelection,
     ) -> Result<Ragged<(u32, f32)>> {
-        let (blocks, control) = (self.blocks(query)?, query.control);
+        let scorers = self.scorers.as_ref();
+        let (blocks, control) = (self.blocks(query, scorers)?, query.control);
         let rows = blocks.fill(1, Vec::new(), |predictor, which, rows: &mut [Vec<_>]| {
             let mut selected = Vec::new();
             predictor.read_block(query.rows, which, control)?;
@@ -143,7 +145,7 @@ impl Classifier for Ldsm {
             .iter()
             .map(|tree| tree.nodes_of_leaves())
             .collect();
-        let (blocks, control) = (self.blocks(query)?, query.control);
+        let (blocks, control) = (self.blocks(query, None)?, query.control);
         blocks.fill(1, Vec::new(), |predictor, which, leaves: &mut [Vec<_>]| {
             predictor.read_block(query.rows, which, control)?;
             for (i, leaves) in leaves.iter_mut().enumerate() {
@@ -320,11 +322,13 @@ impl Ldsm {
         Ok(model)
     }
 
-    /// Checks the rows of `query` and shares them out in blocks. Predictions of few rows use kept
-    /// buffers, because allocating them would take longer than predicting.
-    fn blocks<'a>(
+    /// Checks the rows of `query` and shares them out in blocks, to be predicted with these scorers.
+    /// Predictions of few rows use kept buffers, because allocating them would take longer than
+    /// predicting.
+    pub(super) fn blocks<'a>(
         &'a self,
         query: &'a Query<'a>,
+        scorers: Option<&'a OneAgainstSome>,
     ) -> Result<Blocks<'a, impl Fn() -> Predictor<'a> + Sync + Send>> {
         let (rows, preparation) = (query.rows, self.preparation.as_ref());
         let preparation = preparation.ok_or_else(checks::nothing_learned)?;
@@ -341,7 +345,7 @@ impl Ldsm {
                 trees: &self.trees,
                 top_splits: &self.top_splits,
                 centroids: self.centroids.as_ref(),
-                scorers: self.scorers.as_ref(),
+                scorers,
                 beta: self.params.beta as f32,
                 memory: self.memories.lend_if(is_kept, new),
             },

@@ -8,12 +8,7 @@ use super::train::{candidates, leaves_out, TrainingSet};
 use crate::control::Control;
 use crate::data::{Batch, Examples, Preparation};
 use crate::error::{require, Error, Result};
-use crate::learners::one_against_some::{
-    Candidates, FitSample, GroupScorers, Groups, Piece, Settings,
-};
-
-/// Groups of labels, their scorers, and the settings of these.
-pub type Parts = (Groups, Vec<GroupScorers>, Settings);
+use crate::learners::one_against_some::{Candidates, FitSample, GroupScorers, Groups, Piece};
 
 impl Ldsm {
     /// Joins models with one or more trees each, or returns an error if trees are missing.
@@ -27,22 +22,44 @@ impl Ldsm {
     }
 
     /// Returns the model with scorers that are trained on the rows of `training`, on which the trees
-    /// were grown, or with those of all groups; `training` then has the rows of the fit only.
+    /// were grown.
     pub fn complete(
         mut self,
         training: &TrainingSet,
-        parts: Option<Parts>,
         n_threads: usize,
         control: &Control,
     ) -> Result<Self> {
-        self.scorers = if let Some((groups, parts, settings)) = parts {
-            let fit = &training.examples;
-            let found = self.candidates(fit, &groups, true, |_, _| true, control)?;
-            Some(groups.join(parts, fit, &found.scored, settings)?)
-        } else {
-            training.train_scorers(&self.trees, n_threads, control)?
-        };
+        self.scorers = training.train_scorers(&self.trees, n_threads, control)?;
         Ok(self)
+    }
+
+    /// Returns the model with this join, and the scorers of all groups; without weights if there are
+    /// no groups.
+    pub fn joined(mut self, join: GroupScorers, parts: &[GroupScorers]) -> Result<Self> {
+        self.scorers = Some(join.scorers);
+        if parts.is_empty() {
+            return Ok(self);
+        }
+        self.whole(parts)
+    }
+
+    /// Returns a model whose scorers have no weights with those of all groups.
+    pub fn whole(mut self, parts: &[GroupScorers]) -> Result<Self> {
+        self.scorers = Some(self.without_weights()?.with_parts(parts)?);
+        Ok(self)
+    }
+
+    /// Returns the rows of the fit, and the labels that the trees find likely for them.
+    pub fn fit_rows(&self, sample: &Examples, groups: &Groups, control: &Control) -> Result<Piece> {
+        let fit_sample = FitSample::new(sample.len());
+        let examples = sample.chosen(|row| fit_sample.contains(row));
+        let found = self.candidates(&examples, groups, true, |_, _| true, control)?;
+        Ok(Piece {
+            fit: (0..examples.len() as u32).collect(),
+            scored: found.scored,
+            examples,
+            ..Piece::default()
+        })
     }
 
     /// Returns the candidates of rows by the trees that left them out, as `is_out` says.

@@ -338,6 +338,11 @@ impl Predictor<'_> {
         hits.map(|hit| (hit.tree, hit.leaf))
     }
 
+    /// Returns columns and values of row `i` of the block.
+    pub fn row(&self, i: usize) -> (&[u32], &[f32]) {
+        self.memory.block.row(i)
+    }
+
     /// Makes row `i` of the block the current one and scores its labels. Rows come in their order.
     pub fn score_row(&mut self, i: usize) {
         let memory = &mut *self.memory;
@@ -366,7 +371,7 @@ impl Predictor<'_> {
 
     /// Calls `visit` with each candidate of the current row and the trees' score, except for some
     /// whose final score by scorers is below `bar`.
-    fn for_each_label(&self, bar: f32, visit: impl FnMut(u32, f32)) {
+    pub fn for_each_label(&self, bar: f32, visit: impl FnMut(u32, f32)) {
         let memory = &*self.memory;
         let (ranker, scores) = (&memory.ranker, &memory.scores);
         match self.scorers {

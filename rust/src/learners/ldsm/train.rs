@@ -161,16 +161,6 @@ impl TrainingSet {
         BYTES_PER_VALUE * examples.rows.n_values() + labels + BYTES_PER_ROW * examples.len()
     }
 
-    /// Returns the rows of the fit alone, prepared in the same way.
-    pub fn fit_rows(&self) -> Self {
-        let fit_sample = FitSample::new(self.examples.len());
-        Self {
-            params: self.params.clone(),
-            preparation: self.preparation.clone(),
-            examples: self.examples.chosen(|row| fit_sample.contains(row)),
-        }
-    }
-
     /// Stores the set, to be sent to other machines that grow trees.
     pub fn to_bundle(&self) -> Bundle {
         let mut bundle = Bundle::new(KIND);

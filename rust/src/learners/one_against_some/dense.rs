@@ -128,6 +128,17 @@ impl DenseWeights {
         self.scales.to_mut()[label] = scale;
     }
 
+    /// Copies the weights of label `i` of `from`, which has the same columns.
+    pub fn copy(&mut self, label: usize, from: &Self, i: usize) {
+        for place in 0..self.columns.len() {
+            let at = self.position(label, place);
+            self.values.to_mut()[at] = from.values[from.position(i, place)];
+        }
+        if !self.is_empty() {
+            self.scales.to_mut()[label] = from.scales[i];
+        }
+    }
+
     /// Returns the position of a label's weight for the dense column at `place`.
     fn position(&self, label: usize, place: usize) -> usize {
         let panel = self.columns.n_quads() * QUAD * LANES;

@@ -9,6 +9,7 @@ use super::weights::{LabelWeights, RowMargins};
 use crate::data::{Examples, Ragged};
 use crate::metrics::{Line, Outcome, RankedScores, Scale, Shares, MOST_SHARING};
 use crate::model::TopK;
+use crate::persist;
 
 /// Candidates taken by the other model's scores, and as many by margins.
 pub const N_FIT_CANDIDATES: usize = 100;
@@ -44,58 +45,117 @@ impl FitSample {
         (row as usize) < self.n && (row as usize).is_multiple_of(self.step)
     }
 
-    /// Returns the rows with their candidates: the labels `scored` by the other model, increasing,
-    /// and the best by margins. For each label `held_out` has the rows that its scorer was trained
-    /// without for the fit, and their margins.
-    pub fn read<'h>(
+    fn rows(self) -> impl ExactSizeIterator<Item = u32> + Clone {
+        (0..self.n as u32).step_by(self.step)
+    }
+
+    /// Returns the margins of the labels `scored` by the other model, increasing, and of the best by
+    /// margins. For each label `held_out` has the rows that its scorer was trained without for the
+    /// fit, and their margins.
+    pub fn margins<'h>(
         self,
         weights: &LabelWeights,
         examples: &Examples,
         scored: &Ragged<(u32, f32)>,
         held_out: impl Iterator<Item = &'h [(u32, f32)]>,
-    ) -> Vec<FitRow> {
-        let rows = (0..self.n as u32).step_by(self.step);
-        let mut held_out_margins = vec![Vec::new(); rows.len()];
+    ) -> FitMargins {
+        let mut held_out_margins = vec![Vec::new(); self.rows().len()];
         for (label, margins) in (0..).zip(held_out) {
             for &(row, margin) in margins {
                 held_out_margins[row as usize / self.step].push((label, margin));
             }
         }
-        let mut margins = RowMargins::default();
-        let mut fit_rows = Vec::new();
-        for (i, (row, held_out)) in rows.clone().zip(&held_out_margins).enumerate() {
+        let (mut margins, mut all) = (RowMargins::default(), FitMargins::default());
+        for (i, (row, held_out)) in self.rows().zip(&held_out_margins).enumerate() {
             if i.is_multiple_of(BLOCK) {
-                let block = rows.clone().skip(i).take(BLOCK);
+                let block = self.rows().skip(i).take(BLOCK);
                 margins.read_block(weights, block.map(|row| examples.row(row)));
             }
+            margins.read_next(weights, examples.row(row), i);
+            let found = margins.best_found(weights, N_FIT_CANDIDATES);
+            let listed = labels_of(scored.get(i), &found).map(|label| {
+                let known = look_up(held_out, label);
+                let margin = known.unwrap_or_else(|| margins.margin(weights, label));
+                (label, margin)
+            });
+            // Labels without examples have none.
+            let has_margin = |&(_, margin): &(u32, f32)| margin > f32::NEG_INFINITY;
+            all.margins.push(listed.filter(has_margin));
+            all.found.push(found);
+        }
+        all
+    }
+
+    /// Returns the rows with their candidates: the labels `scored` by the other model, increasing,
+    /// and the best by margins, of which each of `parts` has those of some labels.
+    pub fn candidates(
+        self,
+        examples: &Examples,
+        scored: &Ragged<(u32, f32)>,
+        parts: &[FitMargins],
+    ) -> Vec<FitRow> {
+        let mut found = TopK::new(N_FIT_CANDIDATES);
+        let mut fit_rows = Vec::new();
+        for (i, row) in self.rows().enumerate() {
             // A row without scores says nothing: every part of the other model has learned it.
-            if scored.get(i).is_empty() {
+            let scored = scored.get(i);
+            if scored.is_empty() {
                 continue;
             }
-            margins.read_next(weights, examples.row(row), i);
-            let by_margin = margins.best_found(weights, N_FIT_CANDIDATES);
-            let listed = scored.get(i).iter().chain(&by_margin);
-            let mut labels: Vec<u32> = listed.map(|&(label, _)| label).collect();
-            labels.sort_unstable();
-            labels.dedup();
-            let look_up = |list: &[(u32, f32)], label| {
-                let at = list.binary_search_by_key(&label, |&(label, _)| label);
-                at.ok().map(|at| list[at].1)
-            };
+            found.clear();
+            for &(label, rank) in parts.iter().flat_map(|part| part.found.get(i)) {
+                found.push(label, rank);
+            }
+            let margins = parts.iter().flat_map(|part| part.margins.get(i));
+            let mut margins: Vec<(u32, f32)> = margins.copied().collect();
+            margins.sort_unstable_by_key(|&(label, _)| label);
             let own = examples.labels(row);
             let candidate = |label| Candidate {
-                score_before: look_up(scored.get(i), label).unwrap_or(0.0),
-                margin: look_up(held_out, label).unwrap_or_else(|| margins.margin(weights, label)),
+                score_before: look_up(scored, label).unwrap_or(0.0),
+                margin: look_up(&margins, label).unwrap_or(f32::NEG_INFINITY),
                 is_own: own.binary_search(&label).is_ok(),
             };
+            let found: Vec<(u32, f32)> = found.entries().collect();
             fit_rows.push(FitRow {
-                candidates: labels.into_iter().map(candidate).collect(),
+                candidates: labels_of(scored, &found).map(candidate).collect(),
                 weight: examples.weight(row),
             });
         }
         fit_rows
     }
 }
+
+/// Returns the labels of two lists, increasing.
+fn labels_of(first: &[(u32, f32)], second: &[(u32, f32)]) -> impl Iterator<Item = u32> + use<> {
+    let mut labels: Vec<u32> = first
+        .iter()
+        .chain(second)
+        .map(|&(label, _)| label)
+        .collect();
+    labels.sort_unstable();
+    labels.dedup();
+    labels.into_iter()
+}
+
+/// Returns the number of a label in a list of increasing labels.
+fn look_up(list: &[(u32, f32)], label: u32) -> Option<f32> {
+    let at = list.binary_search_by_key(&label, |&(label, _)| label);
+    at.ok().map(|at| list[at].1)
+}
+
+/// Margins of labels for each row of the fit, by scorers that have not learned it.
+#[derive(Debug, Default)]
+pub struct FitMargins {
+    /// The best labels by the index, and what it ranks them by.
+    pub found: Ragged<(u32, f32)>,
+    /// These labels and those that the other model scores, increasing, and their margins.
+    pub margins: Ragged<(u32, f32)>,
+}
+
+persist!(FitMargins {
+    Nest found;
+    Nest margins;
+});
 
 /// A label of a row that may be among its best.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -28,7 +28,9 @@ mod choose;
 mod dense;
 mod fit;
 mod groups;
+mod layout;
 mod negatives;
+mod parts;
 mod pieces;
 mod rank;
 mod rows;
@@ -39,15 +41,15 @@ mod weights;
 #[cfg(test)]
 mod tests;
 
-pub use choose::Settings;
 pub use dense::DenseColumns;
 pub use fit::FitSample;
 pub use groups::{GroupFacts, Groups};
 pub use negatives::{row_candidates, Candidates};
-pub use pieces::{GroupScorers, Piece};
+pub use parts::GroupScorers;
+pub use pieces::Piece;
 #[cfg(test)]
 pub use rank::{Calibration, Join};
-pub use rank::{LabelScores, OneAgainstSome, Ranker};
+pub use rank::{LabelScores, OneAgainstSome, Ranker, N_CANDIDATES};
 pub use train::{train, ScorerParams, N_ROUNDS};
 #[cfg(test)]
 pub use weights::RowMargins;

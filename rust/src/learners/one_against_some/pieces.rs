@@ -1,11 +1,8 @@
-//! Rows and scorers of a group of labels, as they are sent between the places of a training.
+//! Rows of a group of labels, as they are sent between the places of a training.
 
-use super::svm::Scorer;
-use super::train::HeldOut;
 use crate::data::{Examples, Ragged};
 use crate::error::{require, Result};
-use crate::file::is_score;
-use crate::{persist, record};
+use crate::persist;
 
 /// Returns whether numbers increase and are below `end`.
 pub fn are_below(end: usize, numbers: impl Iterator<Item = u32> + Clone) -> bool {
@@ -61,19 +58,3 @@ impl Piece {
         require(is_sound, "rows and negatives of a group do not match")
     }
 }
-
-/// The scorers of a group's labels, and the rows of the fit among the examples of each with their
-/// margins by a scorer that is trained without them.
-#[derive(Debug, Default)]
-pub struct GroupScorers {
-    pub scorers: Vec<(Scorer, HeldOut)>,
-}
-
-record!(Scorer {
-    bias: is_score,
-    weights,
-    dense
-});
-persist!(GroupScorers {
-    Columns scorers;
-});

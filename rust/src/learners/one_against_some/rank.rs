@@ -239,6 +239,12 @@ impl LabelScores {
         });
     }
 
+    /// Sets the score, above 0, of a label that has none.
+    pub fn set(&mut self, label: u32, score: f32) {
+        self.touched.push(label);
+        self.scores[label as usize] = score;
+    }
+
     /// Returns the scores by label, 0 for labels without one.
     pub fn by_label(&self) -> &[f32] {
         &self.scores
@@ -256,7 +262,7 @@ impl LabelScores {
 /// Number of candidates taken by the other model's scores, and of those taken by the bounds from
 /// the largest weights. The former are needed because the largest weights say little about a label
 /// that follows from many small ones.
-const N_CANDIDATES: usize = 64;
+pub const N_CANDIDATES: usize = 64;
 
 /// Final scores of one row after the other, all by the same scorers; kept between uses.
 #[derive(Debug, Default)]
@@ -264,6 +270,8 @@ pub struct Ranker {
     margins: RowMargins,
     /// Candidates and their scores by the other model, highest first, if the index is not complete.
     candidates: Vec<(u32, f32)>,
+    /// The candidates with the highest bounds by the largest weights, and these, in any order.
+    by_bound: Vec<(u32, f32)>,
 }
 
 impl Ranker {
@@ -347,27 +355,32 @@ impl Ranker {
         });
     }
 
+    /// Returns the candidates with the highest bounds, and these, if the index is not complete.
+    pub fn by_bound(&self) -> &[(u32, f32)] {
+        &self.by_bound
+    }
+
     /// Finds the candidates of the current row if the index is not complete.
     fn find_candidates(&mut self, scorers: &OneAgainstSome, scores: &LabelScores) {
         let (weights, by_label) = (&scorers.weights, scores.by_label());
-        let candidates = &mut self.candidates;
+        let (candidates, by_bound) = (&mut self.candidates, &mut self.by_bound);
         candidates.clear();
         scores.for_each(|label, score| candidates.push((label, score)));
         let bound = |label, score| {
             let margin = self.margins.index_margin(weights, label);
             (label, scorers.join.upper_bound(score, margin))
         };
-        let scored = candidates.iter().map(|&(label, score)| bound(label, score));
-        let mut by_bound: Vec<(u32, f32)> = scored.collect();
+        by_bound.clear();
+        by_bound.extend(candidates.iter().map(|&(label, score)| bound(label, score)));
         self.margins.for_each_found(weights, |label, _| {
             if by_label[label as usize] == 0.0 {
                 by_bound.push(bound(label, 0.0));
             }
         });
         keep_best(candidates, N_CANDIDATES);
-        keep_best(&mut by_bound, N_CANDIDATES);
-        let by_bound = by_bound.into_iter().map(|(label, _)| label);
-        candidates.extend(by_bound.map(|label| (label, by_label[label as usize])));
+        keep_best(by_bound, N_CANDIDATES);
+        let labels = by_bound.iter().map(|&(label, _)| label);
+        candidates.extend(labels.map(|label| (label, by_label[label as usize])));
         candidates.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         candidates.dedup();
     }

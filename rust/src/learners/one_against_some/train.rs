@@ -280,11 +280,8 @@ impl<'a> Trainer<'a> {
             let is_solved = is_sampled(label) && !self.positives.get(label).is_empty();
             Ok(is_solved.then(|| self.solve_label(solver, round, label)))
         })?;
-        let mut scored = Ragged::default();
-        for i in 0..self.scored.len() {
-            let labels = self.scored.get(i).iter().copied();
-            scored.push(labels.filter(|&(label, _)| is_sampled(label as usize)));
-        }
+        let sampled = |&entry: &(u32, f32)| is_sampled(entry.0 as usize).then_some(entry);
+        let scored = self.scored.filter_map(sampled);
         let weights = self.weights(rows, &solved)?;
         Ok(best_gains(&self.fit_rows(&weights, &solved, &scored)))
     }
@@ -396,8 +393,9 @@ impl<'a> Trainer<'a> {
             Some(solution) => &solution.held_out[..],
             None => &[],
         });
-        self.fit_sample
-            .read(weights, self.examples, scored, held_out)
+        let (sample, examples) = (self.fit_sample, self.examples);
+        let margins = sample.margins(weights, examples, scored, held_out);
+        sample.candidates(examples, scored, &[margins])
     }
 }
 

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use super::dense::{DenseColumns, DenseProducts, DenseWeights, BLOCK};
+use super::layout::{is_dense, Layout, WeightCounts};
 use super::rows::inverse_length;
 use super::svm::Scorer;
 use crate::data::{Examples, PackedList, PackedLists, Precision, Ragged, RowBuffer, SpreadRow};
@@ -15,14 +16,6 @@ use crate::error::Result;
 use crate::file::Flat;
 use crate::model::{LinearScorers, TopK};
 use crate::simd::{axpy, dispatched};
-
-/// The index has all weights if the margins of a training row cost at most this many additions of
-/// single weights: about as many take as long as scoring candidates one by one.
-const MAX_ADDITIONS: f64 = 32_768.0;
-/// Weights that a training row meets in an index of the largest weights, so that time and memory do
-/// not grow with the number of labels. They find the labels of a row as well as all weights do,
-/// because few weights speak for a label.
-const INDEX_WEIGHTS_PER_ROW: f64 = 2048.0;
 
 /// Weights and biases of all labels, and their index.
 #[derive(Debug, Clone, Default)]
@@ -60,7 +53,9 @@ impl LabelWeights {
         let n_features = examples.width - 1;
         let lists = PackedLists::new(&packed, 1, n_features)?;
         let index_threshold = if dense_columns.is_empty() {
-            index_threshold(&lists, packed.len(), examples)
+            let rows_with = examples.column_counts();
+            let counts = WeightCounts::new(&lists, packed.len(), &rows_with);
+            counts.layout(&rows_with, examples.len()).0
         } else {
             None
         };
@@ -72,6 +67,11 @@ impl LabelWeights {
             n_features,
             index: OnceLock::new(),
         })
+    }
+
+    /// Returns how the weights are stored and indexed.
+    pub fn layout(&self) -> Layout {
+        (self.index_threshold, self.lists.bits)
     }
 
     /// Returns whether the index has all weights.
@@ -124,61 +124,10 @@ fn packed(scorer: &Scorer) -> PackedList {
     PackedList::new(ids, values, 1, Precision::Bits16)
 }
 
-/// Returns [`LabelWeights::index_threshold`] for rows like `examples`.
-fn index_threshold(weights: &PackedLists, n_labels: usize, examples: &Examples) -> Option<f32> {
-    /// The bits of a positive float grow with it; their upper half is exact enough for a threshold.
-    const SHIFT: u32 = 16;
-    let rows_with = examples.column_counts();
-    // The weights for each column, and how often the rows meet a positive weight of such bits.
-    let mut weights_for = vec![0usize; examples.width];
-    let mut n_met = vec![0u64; 1 << (31 - SHIFT)];
-    for label in 0..n_labels {
-        weights.for_each(label, |column, [weight]| {
-            weights_for[column as usize] += 1;
-            if weight > 0.0 {
-                let n = u64::from(rows_with[column as usize]);
-                n_met[(weight.to_bits() >> SHIFT) as usize] += n;
-            }
-        });
-    }
-    let n_rows = examples.len() as f64;
-    let cost = |(&rows, &n): (&u32, &usize)| f64::from(rows) * additions(n, n_labels);
-    let total: f64 = rows_with.iter().zip(&weights_for).map(cost).sum();
-    // A prediction also looks at all labels.
-    if total <= (MAX_ADDITIONS - additions(n_labels, n_labels)) * n_rows {
-        return None;
-    }
-    let (mut bits, mut n) = (n_met.len(), 0);
-    while bits > 1 && (n + n_met[bits - 1]) as f64 <= INDEX_WEIGHTS_PER_ROW * n_rows {
-        bits -= 1;
-        n += n_met[bits];
-    }
-    Some(f32::from_bits((bits as u32) << SHIFT))
-}
-
 /// Number of labels that share a mark in [`RowMargins`].
 const LABELS_PER_BLOCK: usize = 64;
-/// A feature with weights for more than one label in this many has a dense row: adding zeros takes
-/// less time than skipping them. A row takes at most four times the memory of a list.
-const MAX_LABELS_PER_DENSE_WEIGHT: usize = 8;
 /// Stands for the row of features that have a list.
 const LISTED: u32 = u32::MAX;
-
-/// Returns whether a feature with `n` weights has a row instead of a list.
-fn is_dense(n: usize, n_labels: usize) -> bool {
-    n * MAX_LABELS_PER_DENSE_WEIGHT > n_labels
-}
-
-/// Returns the cost of a feature with `n` weights, in additions to single labels; adding a row is
-/// faster per label.
-fn additions(n: usize, n_labels: usize) -> f64 {
-    const SIDE_BY_SIDE: f64 = 8.0;
-    if is_dense(n, n_labels) {
-        n_labels as f64 / SIDE_BY_SIDE
-    } else {
-        n as f64
-    }
-}
 
 /// Weights by feature.
 #[derive(Debug, Clone)]

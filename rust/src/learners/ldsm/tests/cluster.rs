@@ -7,6 +7,7 @@ use super::*;
 use crate::error::Result;
 use crate::file::Bundle;
 use crate::learners::one_against_some::{GroupScorers, Groups, Piece};
+use crate::model::Query;
 
 /// Joins trees of these `numbers` that are grown one by one.
 fn joined(data: &Data, params: &Params, numbers: &[usize]) -> Result<Ldsm> {
@@ -18,7 +19,7 @@ fn joined(data: &Data, params: &Params, numbers: &[usize]) -> Result<Ldsm> {
         let bytes = Ldsm::with_trees(&training, &[number], 1, &control)?.to_bytes()?;
         Ldsm::from_bytes(&bytes)
     });
-    Ldsm::of_trees(trees)?.complete(&training, None, 2, &control)
+    Ldsm::of_trees(trees)?.complete(&training, 2, &control)
 }
 
 #[test]
@@ -57,7 +58,8 @@ fn missing_parts_are_refused() {
     assert!(TrainingSet::from_bundle(bundle).is_err());
 }
 
-/// Each label with rows has a scorer, whatever its group, and no group may be missing.
+/// Each label with rows has a scorer, whatever its group, no group may be missing, and predictions
+/// are the same group by group.
 #[test]
 fn scorers_of_groups_are_joined() {
     let (data, params) = (fixed(120, false), with_scorers());
@@ -65,7 +67,6 @@ fn scorers_of_groups_are_joined() {
     let training = TrainingSet::read(&params, &data.batch(), None, 1, &control).unwrap();
     let numbers: Vec<usize> = (0..params.n_estimators as usize).collect();
     let trees = Ldsm::with_trees(&training, &numbers, 1, &control).unwrap();
-    let fit = training.fit_rows();
     let examples = &training.examples;
     for n_groups in [1, 3] {
         let facts = training.complete(facts_in_turn(examples, n_groups));
@@ -82,25 +83,57 @@ fn scorers_of_groups_are_joined() {
         let (mined, gains): (Vec<Piece>, Vec<_>) = (0..n_groups as usize).map(mine).unzip();
         let settings = groups.choose(&gains).unwrap();
         assert_eq!(settings.1, params.cost.unwrap());
+        let fit = trees.fit_rows(examples, &groups, &control).unwrap();
         let train = |(group, mined)| {
-            let trained = groups.train(group, mined, settings, &control);
+            let trained = groups.train(group, mined, settings, &fit, &control);
             trained.unwrap()
         };
-        let parts: Vec<GroupScorers> = mined.into_iter().enumerate().map(train).collect();
-        let join = |parts: &[GroupScorers]| {
+        let trained = mined.into_iter().enumerate().map(train);
+        let (trained, counts): (Vec<GroupScorers>, Vec<_>) = trained.unzip();
+        let layout = groups.layout(&fit, &counts).unwrap();
+        // An index of the largest weights gives other candidates.
+        for layout in [layout, (Some(0.5), layout.1)] {
             // Scorers travel as bytes.
-            let parts = parts.iter().map(sent).collect::<Result<Vec<_>>>()?;
-            let trees = trees.clone();
-            trees.complete(&fit, Some((read(), parts, settings)), 1, &control)
-        };
-        let model = join(&parts).unwrap();
-        let biases = &model.scorers.as_ref().unwrap().weights.biases;
-        for (label, &n) in facts.counts.iter().enumerate() {
-            assert_eq!(biases[label].is_finite(), n > 0);
+            let measure = |(group, part)| {
+                let part = sent(part).unwrap();
+                groups.margins(group, part, layout, &fit).unwrap()
+            };
+            let measured = trained.iter().enumerate().map(measure);
+            let (parts, margins): (Vec<_>, Vec<_>) = measured.unzip();
+            let join = groups.join(&fit, &margins, settings).unwrap();
+            let complete = |parts: &[GroupScorers]| {
+                let parts = parts.iter().map(sent).collect::<Result<Vec<_>>>()?;
+                let trees = trees.clone();
+                trees.joined(sent(&join)?, &parts)
+            };
+            let model = complete(&parts).unwrap();
+            let biases = &model.scorers.as_ref().unwrap().weights.biases;
+            for (label, &n) in facts.counts.iter().enumerate() {
+                assert_eq!(biases[label].is_finite(), n > 0);
+            }
+            let again = Ldsm::from_bytes(&model.to_bytes().unwrap()).unwrap();
+            assert!(again.to_bytes().unwrap() == model.to_bytes().unwrap());
+            // Without weights, it predicts with one part after the other.
+            let main = Ldsm::from_bytes(&complete(&[]).unwrap().to_bytes().unwrap()).unwrap();
+            let rows = data.batch().rows;
+            for (k, n_threads) in [(1, 1), (4, 3), (50, 2)] {
+                let query = Query::new(&rows, n_threads, &control);
+                let found = main.predict_topk_by_group(&query, k, parts.iter().map(sent));
+                assert_eq!(found.unwrap(), model.predict_topk(&query, k).unwrap());
+            }
+            let query = Query::new(&rows, 1, &control);
+            let error = "the scorers of a group are missing";
+            for numbers in [1..n_groups as usize, 0..n_groups as usize + 1] {
+                let parts = numbers.map(|i| sent(&parts[i % n_groups as usize]));
+                let found = main.predict_topk_by_group(&query, 3, parts);
+                assert_eq!(found.unwrap_err().to_string(), error);
+            }
+            if n_groups > 1 {
+                assert_eq!(complete(&parts[1..]).unwrap_err().to_string(), error);
+            }
+            let found = model.predict_topk_by_group(&query, 3, parts.iter().map(sent));
+            let error = "the scorers of this model are not in parts";
+            assert_eq!(found.unwrap_err().to_string(), error);
         }
-        let again = Ldsm::from_bytes(&model.to_bytes().unwrap()).unwrap();
-        assert!(again.to_bytes().unwrap() == model.to_bytes().unwrap());
-        let error = join(&parts[1..]).unwrap_err().to_string();
-        assert_eq!(error, "the scorers of a group are missing");
     }
 }

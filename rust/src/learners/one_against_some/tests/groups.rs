@@ -2,6 +2,7 @@
 
 use super::super::train::ScorerParams;
 use super::*;
+use crate::file::{Bundle, Persist};
 use crate::learners::ldsm::tests::{control, facts_in_turn, sent};
 
 const N_GROUPS: u32 = 3;
@@ -12,6 +13,18 @@ const PARAMS: ScorerParams = ScorerParams {
     weight_threshold: 0.0,
     seed: 0,
 };
+
+/// Returns all examples as rows of the fit.
+fn fit_of(examples: Examples) -> Piece {
+    let mut scored = Ragged::default();
+    (0..examples.len()).for_each(|_| scored.push([(0, 0.5)]));
+    Piece {
+        fit: (0..examples.len() as u32).collect(),
+        scored,
+        examples,
+        ..Piece::default()
+    }
+}
 
 /// Returns examples, groups of their labels, and the pieces of all groups.
 fn divided() -> (Examples, Groups, Vec<Piece>) {
@@ -65,18 +78,29 @@ fn each_row_reaches_the_groups_of_its_labels_and_negatives() {
 
 #[test]
 fn rows_after_mining_are_restored() {
-    let (_, groups, pieces) = divided();
+    let (examples, groups, pieces) = divided();
+    let fit = fit_of(examples);
+    let bundle_of = |part: &GroupScorers| {
+        let mut bundle = Bundle::new("part");
+        part.put(&mut bundle);
+        bundle
+    };
     for (group, piece) in pieces.into_iter().enumerate() {
-        let train = |mined| groups.train(group, mined, (0.0, 1.0), &control());
+        let train = |mined| {
+            let trained = groups.train(group, mined, (0.0, 1.0), &fit, &control());
+            bundle_of(&trained.unwrap().0)
+        };
         let pieces = std::iter::once(Ok(piece));
         let (mined, gains) = groups.mine(group, pieces, &control()).unwrap();
         // One cost, and dense rows, leave nothing to choose.
         assert!(gains.len() < 3);
         assert_eq!(mined.negatives.len(), 3 * mined.examples.len());
         let again = sent(&mined).unwrap();
-        let wanted = train(mined).unwrap();
-        assert_eq!(wanted.scorers, train(again).unwrap().scorers);
-        assert_eq!(wanted.scorers, sent(&wanted).unwrap().scorers);
+        let wanted = train(mined);
+        assert!(wanted == train(again));
+        let mut restored = GroupScorers::default();
+        restored.fill(&mut wanted.clone()).unwrap();
+        assert!(wanted == bundle_of(&restored));
     }
 }
 
@@ -150,27 +174,37 @@ fn parts_of_other_trainings_are_refused() {
     assert_eq!(refused(3, vec![piece(0)]), "there is no such group");
     let gains = vec![vec![vec![0.0]; 7]];
     assert!(groups.choose(&gains).is_err());
-    // A column that is not there, columns that do not increase, and a row that is not one of the fit.
-    let scorers = [
-        Scorer {
-            weights: vec![(99, 1.0)],
-            ..Scorer::default()
-        },
-        Scorer {
-            weights: vec![(1, 1.0), (0, 1.0)],
-            ..Scorer::default()
-        },
-        Scorer::default(),
-    ];
-    for (i, scorer) in scorers.into_iter().enumerate() {
-        let held_out = if i == 2 { vec![(120, 0.0)] } else { vec![] };
-        let parts: Vec<GroupScorers> = (0..3)
-            .map(|_| GroupScorers {
-                scorers: vec![(scorer.clone(), held_out.clone()); 3],
-            })
-            .collect();
-        let joined = groups.join(parts, &examples, &Ragged::default(), (0.0, 1.0));
-        let error = joined.unwrap_err().to_string();
+    // Rows of the fit of which one is missing, labels of two groups, and a row that is not of the fit.
+    let fit = fit_of(examples);
+    let train = || {
+        let mined = groups
+            .mine(0, [sent(&piece(0))].into_iter(), &control())
+            .unwrap()
+            .0;
+        groups
+            .train(0, mined, (0.0, 1.0), &fit, &control())
+            .unwrap()
+    };
+    let (trained, counts) = train();
+    let layout = groups.layout(&fit, &[counts]).unwrap();
+    let part = groups
+        .margins(0, sent(&trained).unwrap(), layout, &fit)
+        .unwrap()
+        .1;
+    let mut short = sent(&fit).unwrap();
+    short.fit.pop();
+    assert!(groups.margins(0, trained, layout, &short).is_err());
+    let (mut labels, mut held_out) = (train().0, train().0);
+    labels.labels[0] += 1;
+    held_out.held_out[0] = vec![(120, 0.0)];
+    for wrong in [labels, held_out] {
+        let error = groups
+            .margins(0, wrong, layout, &fit)
+            .unwrap_err()
+            .to_string();
         assert_eq!(error, "the scorers do not match the rows of the fit");
     }
+    let joined = groups.join(&fit, &[part], (0.0, 1.0));
+    let error = joined.unwrap_err().to_string();
+    assert_eq!(error, "the scorers of a group are missing");
 }
