@@ -150,7 +150,7 @@ def test_no_task_gets_all_rows():
         DaskLdSMClassifier._tasks(Watching(), local, in_parts(10, X, Y), None, workers)
     rows = len(pickle.dumps(X))
     assert sizes["examples"] < 0.2 * rows
-    assert len(pickle.dumps(made["fit-rows"])) < 0.3 * len(pickle.dumps(made["examples"]))
+    assert len(pickle.dumps(made["fit-rows"])) < 0.5 * len(pickle.dumps(made["examples"]))
     assert max(sizes[name] for name in ("rows", "facts", "sampled", "tree")) < 0.5 * rows
 
 

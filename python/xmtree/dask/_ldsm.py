@@ -241,8 +241,7 @@ class DaskLdSMClassifier(DaskEstimator):
         ----------
         folder : str or Path
             Shared by this process and all workers, which write a file for each group of labels.
-            :func:`xmtree.load` opens its "model.xmtree", and predictions read one file after the
-            other. Another model there is replaced at the end.
+            :func:`xmtree.load` opens its "model.xmtree". Another model there is replaced last.
         X, y, sample_weight, classes : as for :meth:`fit`
 
         Raises
