@@ -435,7 +435,6 @@ fn prefetch_lines<T>(list: Option<&[T]>) {
     lines.take(MAX_LINES).for_each(|line| prefetch(&line[0]));
 }
 
-/// Returns the number of blocks for ids below `end`.
 /// Returns the bits of ids with which `n_lists` lists of ids below `end` take less memory.
 pub fn bits_of_ids(n_lists: usize, n_entries: usize, end: usize) -> u32 {
     let size = |&bits: &u32| {
@@ -445,6 +444,7 @@ pub fn bits_of_ids(n_lists: usize, n_entries: usize, end: usize) -> u32 {
     [16, 8].into_iter().min_by_key(size).unwrap_or(16)
 }
 
+/// Returns the number of blocks for ids below `end`.
 fn n_blocks(end: usize, bits: u32) -> usize {
     end.div_ceil(1 << bits).max(1)
 }
