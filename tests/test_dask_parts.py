@@ -16,6 +16,7 @@ from distributed import Client
 from serial_tasks import Serial, in_parts
 from xmtree import LdSMClassifier, ModelFileError, load
 from xmtree._ldsm_parts import MAIN, LdSMInParts, publish
+from xmtree._persistence import save_around
 from xmtree.dask import DaskLdSMClassifier
 from xmtree.datasets import make_xmc
 
@@ -161,6 +162,18 @@ def test_missing_and_foreign_parts_are_refused(folder, tmp_path):
     (folder / MAIN).unlink()
     with pytest.raises(FileNotFoundError):
         load(folder / MAIN)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"name": "../other"}, {"n_groups": 10**12}, {"n_groups": 0}, {"n_groups": "3"}]
+)
+def test_a_main_file_with_other_facts_is_refused(folder, changed):
+    model = load(folder / MAIN)
+    facts = {"name": model._model.name, "n_groups": len(model._model.files)} | changed
+    path = folder / "changed.xmtree"
+    save_around(model, model._local(model._model.trees), path, {}, compact=False, **facts)
+    with pytest.raises(ModelFileError, match="damaged model"):
+        load(path)
 
 
 def test_a_model_is_replaced_at_the_end(folder, whole, monkeypatch):

@@ -130,6 +130,8 @@ class LdSMInParts(LdSMClassifier):
         name, n_groups = meta["name"], meta["n_groups"]
         if not re.fullmatch(r"[0-9a-f]{32}", name):
             raise ValueError(f"name {name!r}")
+        if not 0 < n_groups <= learner._model.n_classes:
+            raise ValueError(f"n_groups {n_groups!r}")
         files = part_files(Path(path).absolute().parent, name, n_groups)
         for file in files:
             if not os.path.exists(file):
