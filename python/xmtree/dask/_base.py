@@ -128,14 +128,25 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         return local.whole() if isinstance(local, LdSMInParts) else local
 
     def save(self, path: Any, *, compact: bool = False) -> None:
-        """Write the trained model to a file, as ``to_local().save(path)`` does."""
+        """Write the trained model to a file, as ``to_local().save(path)`` does.
+
+        Parameters
+        ----------
+        path, compact : as for :meth:`xmtree.LdSMClassifier.save`
+        """
         self.to_local().save(path, compact=compact)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows whose label or whole label set is predicted, as a float.
+        """Return the share of rows whose label or whole label set is predicted.
 
-        It is computed immediately, on the workers if ``X`` is there. ``X``, ``y`` and
-        ``sample_weight`` are as in :meth:`fit`.
+        Parameters
+        ----------
+        X, y, sample_weight : as for :meth:`fit`
+
+        Returns
+        -------
+        float
+            Computed immediately, on the workers if ``X`` is there.
         """
         check_is_fitted(self)
         if not _partitions.is_remote(X):
@@ -215,7 +226,17 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
 
     @classmethod
     def from_local(cls, local: Any, *, client: Any = None) -> Self:
-        """Return an estimator that predicts with ``local`` on the workers; see :meth:`to_local`."""
+        """Return an estimator that predicts with ``local`` on the workers.
+
+        Parameters
+        ----------
+        local : fitted estimator of the class that :meth:`to_local` returns
+        client : as for the class
+
+        Returns
+        -------
+        estimator of this class
+        """
         if not isinstance(local, cls._local_class):
             raise TypeError(f"local must be {cls._local_class.__name__}, got {local!r}")
         check_is_fitted(local)

@@ -244,6 +244,10 @@ class DaskLdSMClassifier(DaskEstimator):
             :func:`xmtree.load` opens its "model.xmtree". Another model there is replaced last.
         X, y, sample_weight, classes : as for :meth:`fit`
 
+        Returns
+        -------
+        self
+
         Raises
         ------
         ValueError, OSError

@@ -240,7 +240,7 @@ class DaskOAAClassifier(DaskRelay):
 
     See Also
     --------
-    DaskLdSMClassifier : Used in the same way; its description has an example.
+    DaskLdSMClassifier : Used in the same way.
     """
 
     _local_class = OAAClassifier

@@ -102,6 +102,10 @@ class DaskTextClassifier(DaskEstimator):
         texts : list of partitions, Dask array, data frame column (Dask) of strings, or local texts
             Partitions (``Delayed`` or ``Future``) must be lists, arrays or columns of strings.
         labels, sample_weight : as ``texts``, in the same partitions
+
+        Returns
+        -------
+        self
         """
         learner = self.learner
         if not isinstance(learner, str):
