@@ -19,6 +19,7 @@ matplotlib), dask (needs dask and distributed).
 
 from typing import TYPE_CHECKING
 
+# `load` knows the classes of imported modules, so _ldsm_parts is imported, too.
 from xmtree import _ldsm_parts, datasets, metrics  # noqa: F401
 from xmtree._active import ActiveGamble, ActiveLearner
 from xmtree._core import ModelFileError, __version__

@@ -10,18 +10,16 @@ use pyo3::pybacked::PyBackedBytes;
 
 use super::arrays::{BatchArg, WeightsArg};
 use super::classifier::Classifier;
-use super::parts::{bundle_of, ldsm_of, restored, stored};
+use super::parts::{all_restored, bundle_of, ldsm_of, restored, stored};
 use super::run::{reduce, watched, Reduced};
 use crate::control::Control;
 use crate::error::Result;
 use crate::file::Bundle;
 use crate::learners::ldsm::{self, Ldsm, TrainingSet};
-use crate::learners::one_against_some::{GroupFacts, Groups};
+use crate::learners::one_against_some::{GroupFacts, Groups, Layout, Settings};
 use crate::params::Params as _;
 
 type Object<'py> = Bound<'py, PyAny>;
-type Settings = (f64, f64);
-type Layout = (Option<f32>, u32);
 
 fn groups_of(bytes: &[u8]) -> Result<Groups> {
     Ok(Groups::new(restored(bytes)?))
@@ -114,9 +112,7 @@ pub(super) fn ldsm_layout(
     fit: &[u8],
     counts: Vec<PyBackedBytes>,
 ) -> PyResult<Layout> {
-    let counts = counts.iter().map(|counts| restored(counts));
-    let counts: Vec<_> = counts.collect::<Result<_>>()?;
-    Ok(groups_of(groups)?.layout(&restored(fit)?, &counts)?)
+    Ok(groups_of(groups)?.layout(&restored(fit)?, &all_restored(&counts)?)?)
 }
 
 /// Returns the scorers of a group in this layout, as a part of the model of this name, and their
@@ -156,9 +152,8 @@ pub(super) fn ldsm_join(
     margins: Vec<PyBackedBytes>,
 ) -> PyResult<Vec<u8>> {
     watched(py, None, |_| {
-        let parts = margins.iter().map(|part| restored(part));
-        let parts = parts.collect::<Result<Vec<_>>>()?;
-        stored(groups_of(groups)?.join(&restored(fit)?, &parts, settings)?)
+        let margins = all_restored(&margins)?;
+        stored(groups_of(groups)?.join(&restored(fit)?, &margins, settings)?)
     })
 }
 
@@ -172,8 +167,7 @@ pub(super) fn ldsm_model(
     parts: Vec<PyBackedBytes>,
 ) -> PyResult<Classifier> {
     let model = with_trees(py, &trees, |trees, _| {
-        let parts = parts.iter().map(|part| restored(part));
-        trees.joined(restored(join)?, &parts.collect::<Result<Vec<_>>>()?)
+        trees.joined(restored(join)?, &all_restored(&parts)?)
     })?;
     Ok(Classifier::from_model(Arc::new(model)))
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 
 use super::arrays::RowsArg;
 use super::classifier::{Classifier, TopK};
@@ -32,6 +33,10 @@ pub(super) fn bundle_of(part: impl Persist) -> Bundle {
 
 pub(super) fn restored<P: Persist + Default>(bytes: &[u8]) -> Result<P> {
     part_of(&mut Bundle::from_bytes(bytes)?)
+}
+
+pub(super) fn all_restored<P: Persist + Default>(parts: &[PyBackedBytes]) -> Result<Vec<P>> {
+    parts.iter().map(|part| restored(part)).collect()
 }
 
 fn part_of<P: Persist + Default>(bundle: &mut Bundle) -> Result<P> {

@@ -41,9 +41,11 @@ mod weights;
 #[cfg(test)]
 mod tests;
 
+pub use choose::Settings;
 pub use dense::DenseColumns;
 pub use fit::FitSample;
 pub use groups::{GroupFacts, Groups};
+pub use layout::Layout;
 pub use negatives::{row_candidates, Candidates};
 pub use parts::GroupScorers;
 pub use pieces::Piece;
