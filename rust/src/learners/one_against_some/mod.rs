@@ -41,11 +41,9 @@ mod weights;
 #[cfg(test)]
 mod tests;
 
-pub use choose::Settings;
 pub use dense::DenseColumns;
 pub use fit::FitSample;
 pub use groups::{GroupFacts, Groups};
-pub use layout::Layout;
 pub use negatives::{row_candidates, Candidates};
 pub use parts::GroupScorers;
 pub use pieces::Piece;
@@ -55,3 +53,5 @@ pub use rank::{LabelScores, OneAgainstSome, Ranker, N_CANDIDATES};
 pub use train::{train, ScorerParams, N_ROUNDS};
 #[cfg(test)]
 pub use weights::RowMargins;
+#[cfg(feature = "python")] // only the binding names these two
+pub use {choose::Settings, layout::Layout};
