@@ -1,8 +1,7 @@
 """Training and prediction on a Dask cluster.
 
-Only this module needs Dask (``pip install 'dask[array]' distributed``) and cannot be imported
-without. Estimators use ``client=`` or the current client of ``dask.distributed``. Data are Dask
-arrays, lists of partitions, Dask data frames, or local arrays that are sent to the workers.
+Only this module needs Dask. Estimators use ``client=`` or the current client of
+``dask.distributed``.
 """
 
 try:

@@ -110,8 +110,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
         """Take over the fitted model."""
         self._local = local
         self._sent: tuple[str, Any] | None = None
-        self.classes_ = local.classes_
-        for name in ("n_features_in_", "feature_names_in_"):
+        for name in ("classes_", "n_features_in_", "feature_names_in_"):
             if hasattr(local, name):
                 setattr(self, name, getattr(local, name))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from functools import partial
-from itertools import chain, count
+from itertools import count
 from typing import Any, Self
 from uuid import uuid4
 from weakref import WeakSet
@@ -26,8 +26,6 @@ logger = logging.getLogger("distributed.xmtree")
 _USABLE = 0.8
 #: End of messages about too little memory.
 _ADVICE = "Give workers more memory or fewer threads, or use fewer rows"
-#: Seconds between checks for Ctrl-C while waiting.
-_BEAT = 0.5
 #: Dask's option for the size from which it warns about data in tasks.
 _LARGE_GRAPH = "distributed.admin.large-graph-warning-threshold"
 
@@ -131,7 +129,7 @@ class Tasks:
             if verbose:
                 # The progress bar uses the current client.
                 with self.client.as_current():
-                    progress(_futures(last), notebook=False)
+                    progress(list(self.sent), notebook=False)
             return self._value(last, isinstance(last, partial))
 
     def _value(self, of: Any, is_last: bool) -> Any:
@@ -147,7 +145,7 @@ class Tasks:
         of.add_done_callback(lambda _: is_done.set())
         while not of.done():
             self._check()
-            is_done.wait(_BEAT)
+            is_done.wait(0.5)  # seconds between checks for Ctrl-C
         result = of.result()
         if is_last:
             of.release()
@@ -180,11 +178,6 @@ class Tasks:
                 future.release()
         if kind is None:
             self._check()
-
-
-def _futures(of: Any) -> list[Future]:
-    parts = of.args if isinstance(of, partial) else of if type(of) in (list, tuple) else ()
-    return [of] if isinstance(of, Future) else [*chain.from_iterable(map(_futures, parts))]
 
 
 @contextmanager

@@ -1,10 +1,8 @@
 """LdSM on a cluster: trees on a sample of the rows, scorers by groups of labels.
 
-Trees are grown on a sample. Each partition sends a group of labels the rows that are examples of
-them: those that have one of the labels or for which the trees find one likely, and some at random.
-Groups are cut from the leaves of the first tree in their order, so labels that compete are mostly
-together. The join of trees and scorers is fitted on a part of the sample that no tree learns. The
-process that called ``fit`` puts the model together.
+Each partition sends a group of labels the rows that have one of them or for which the trees find
+one likely, and some at random. Groups are cut from the leaves of the first tree in their order, so
+labels that compete are mostly together. The join is fitted on rows that no tree learns.
 """
 
 import json
@@ -171,7 +169,7 @@ def _places(children: NDArray[np.int32]) -> NDArray[np.float64]:
 
 def _grouped(tallies: list[Any], n_groups: int, sample: _core.LdsmTraining) -> bytes:
     """Return groups of labels with about as many examples each."""
-    n_rows, weight, counts, places = (sum(column) for column in zip(*tallies, strict=True))
+    n_rows, weight, counts, places = map(sum, zip(*tallies, strict=True))
     order = np.argsort(places / np.maximum(counts, 1), kind="stable")
     ends, groups = np.cumsum(counts[order]), np.empty(len(counts), np.uint32)
     middles = np.minimum(2 * ends - counts[order], 2 * ends[-1] - 1)

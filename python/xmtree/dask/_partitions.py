@@ -24,11 +24,8 @@ def is_remote(data: Any) -> bool:
 
 def partitions(X: Any, y: Any, sample_weight: Any) -> list[Partition]:
     """Return the partitions of data on the cluster, each with its labels and weights."""
-    rows = parts_of(X, "X", X)
-    labels = parts_of(y, "y", X)
-    weights = [None] * len(rows)
-    if sample_weight is not None:
-        weights = parts_of(sample_weight, "sample_weight", X)
+    rows, labels, weights = parts_of(X, "X", X), parts_of(y, "y", X), sample_weight
+    weights = parts_of(weights, "sample_weight", X) if weights is not None else [None] * len(rows)
     for name, parts in (("y", labels), ("sample_weight", weights)):
         if len(parts) != len(rows):
             raise ValueError(

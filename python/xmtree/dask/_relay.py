@@ -1,8 +1,7 @@
 """Online learners on a cluster: models travel from partition to partition.
 
-Rows stay where they are. A model learns the rows of one partition after the other, each pass in
-the same order of partitions. Members of an ensemble, and blocks of classes of one-against-all, do
-not depend on each other. So they travel separately, one behind the other.
+A model learns the rows of one partition after the other, each pass in the same order. Members of
+an ensemble, and blocks of classes of one-against-all, travel separately, one behind the other.
 """
 
 import json
@@ -28,8 +27,7 @@ from xmtree.dask._cluster import Tasks, Workers, refuse
 from xmtree.dask._partitions import Partition
 from xmtree.dask._plan import Part, Plan, planned, training_parts
 
-#: Classes of a tile of one-against-all, and the least number of blocks if there are enough tiles.
-#: More blocks keep more workers busy, but each prepares all rows again.
+#: Classes of a tile of one-against-all, and the least number of blocks if there are so many tiles.
 _TILE, _LEAST_BLOCKS = 64, 8
 
 
@@ -237,10 +235,6 @@ class DaskOAAClassifier(DaskRelay):
         Parameters of :class:`xmtree.OAAClassifier` except ``n_jobs`` and ``early_stopping``.
         ``n_negatives`` are drawn block by block, rounded up. ``verbose=1`` shows a progress bar
         of the tasks.
-
-    See Also
-    --------
-    DaskLdSMClassifier : Used in the same way.
     """
 
     _local_class = OAAClassifier
@@ -250,8 +244,7 @@ class DaskLOMTreeClassifier(DaskRelay):
     """LOMtrees on a cluster, which travel from partition to partition.
 
     Each tree (``n_estimators``) learns all rows, as by :class:`xmtree.LOMTreeClassifier`, in an
-    order of partitions of its own. As many workers learn at the same time as there are trees: with
-    one tree a cluster has more memory than a machine, but takes no less time.
+    order of partitions of its own. As many workers learn at the same time as there are trees.
 
     Parameters
     ----------
@@ -264,8 +257,8 @@ class DaskLOMTreeClassifier(DaskRelay):
 class DaskRecallTreeClassifier(DaskRelay):
     """A Recall Tree on a cluster, which travels from partition to partition.
 
-    It learns all rows, as :class:`xmtree.RecallTreeClassifier` does, while they stay in their
-    partitions: a cluster has more memory than a machine, but takes no less time.
+    It learns all rows, as :class:`xmtree.RecallTreeClassifier` does: a cluster has more memory than
+    a machine, but takes no less time.
 
     Parameters
     ----------
