@@ -26,6 +26,7 @@
 //! | `tree` | the trained tree, the votes of its leaves, its report |
 //! | `boost` | the rounds: Algorithm 2; warm starts, early stopping |
 //! | `frozen` | trees for prediction, and the routing of rows |
+//! | `linear` | linear scores beside the votes |
 //! | `predict` | scores of blocks of rows; the slope of the probabilities |
 //! | `shap` | contributions of features to scores |
 //! | `model` | the classifier |
@@ -35,6 +36,7 @@ mod columns;
 mod frozen;
 mod grow;
 mod histogram;
+mod linear;
 mod model;
 mod node;
 mod predict;
@@ -126,6 +128,8 @@ params! {
         subsample: f64 = 0.7, Range::POSITIVE_SHARE;
         /// Share of the weight that the lightest rows may have which a tree leaves out.
         trim: f64 = 0.1, Range::from(0.0).below(1.0);
+        /// Adds linear scores if they lower the error of rows left out of trees. Not in SAMME.
+        linear: bool = true;
         /// Bounds r below by -K. SAMME has no r.
         clip: bool = true;
         /// Values between which splits may lie.
