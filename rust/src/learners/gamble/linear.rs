@@ -12,7 +12,7 @@
 
 use super::boost::LabeledRows;
 use super::predict::best_class;
-use super::{Algorithm, Params};
+use super::Params;
 use crate::control::Control;
 use crate::data::RowBuffer;
 use crate::error::Result;
@@ -24,10 +24,11 @@ const MAX_COLUMNS: usize = 64;
 const MAX_COEFFICIENTS: usize = 1024;
 /// Most rows that the final coefficients are fitted to.
 const MAX_ROWS: usize = 1 << 14;
-/// Steps of a regression, and those after which it is given up if its error is more than twice that
-/// of the trees.
+/// Steps of a regression, and those after which it is given up if its error is more than so many times
+/// that of the trees.
 const N_STEPS: usize = 50;
 const N_FIRST_STEPS: usize = 10;
+const MAX_ERROR_RATIO: f64 = 1.5;
 /// The weight of |w|^2 / 2 against the loss of a row, for standardized columns.
 const PENALTY: f64 = 0.1;
 
@@ -69,10 +70,8 @@ persist!(LinearScores {
 impl LinearScores {
     /// Returns whether the numbers fit columns and classes.
     pub fn is_sound(&self, n_columns: usize, n_classes: usize) -> bool {
-        let all = [&self.coefficients, &self.means, &self.at_means];
-        let lengths = all.map(Vec::len);
-        let is_finite = all.into_iter().flatten().all(|number| number.is_finite());
-        is_finite && [[0; 3], [n_columns * n_classes, n_columns, n_classes]].contains(&lengths)
+        let lengths = [&self.coefficients, &self.means, &self.at_means].map(Vec::len);
+        [[0; 3], [n_columns * n_classes, n_columns, n_classes]].contains(&lengths)
     }
 
     /// Adds the scores of a row.
@@ -133,7 +132,7 @@ impl LinearScores {
         let n_classes = left_out.first().map_or(0, |outcome| outcome.row.len());
         let n_columns = learned.batch.rows.n_cols();
         let is_small = n_columns <= MAX_COLUMNS && n_columns * n_classes <= MAX_COEFFICIENTS;
-        if !params.linear || params.algorithm != Algorithm::Gamble || !is_small {
+        if !params.linear || !is_small {
             return Ok(None);
         }
         let table = Table::read(params, learned, places, n_classes);
@@ -144,7 +143,7 @@ impl LinearScores {
                 let first = table.fit(&others, N_FIRST_STEPS, control)?;
                 let alone = ours.iter().map(|&at| table.scored(at, &first));
                 let alone: Vec<Scored> = alone.collect();
-                if wrong(&alone) > 2.0 * wrong(ours.iter().map(|&at| &left_out[at])) {
+                if wrong(&alone) > MAX_ERROR_RATIO * wrong(ours.iter().map(|&at| &left_out[at])) {
                     return Ok(None);
                 }
             }
@@ -399,5 +398,69 @@ fn invert(matrix: &mut [f64], n: usize) {
                 row.for_each(|(value, pivot)| *value -= factor * pivot);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matrices_are_inverted() {
+        let matrix = [4.0, 1.0, 0.5, 1.0, 3.0, -1.0, 0.5, -1.0, 2.0];
+        let mut inverse = matrix;
+        invert(&mut inverse, 3);
+        for (row, column) in (0..9).map(|at| (at / 3, at % 3)) {
+            let product: f64 = (0..3)
+                .map(|k| matrix[row * 3 + k] * inverse[k * 3 + column])
+                .sum();
+            assert!((product - f64::from(row == column)).abs() < 1e-12);
+        }
+    }
+
+    /// Every label is likeliest on its side, but not certain, and rows differ in weight.
+    fn table() -> Table {
+        let number = |at: usize| (at * 7919 % 101) as f64 / 50.0 - 1.0;
+        let values = (0..300).map(|at| if at % 3 == 2 { 1.0 } else { number(at) });
+        let label = |at: usize| match at % 4 {
+            0 => (at * 13 % 3) as u32,
+            _ => u32::from(number(3 * at) > 0.0) + u32::from(number(3 * at + 1) > 0.3),
+        };
+        Table {
+            n_classes: 3,
+            columns: vec![(0.0, 1.0); 2],
+            values: values.collect(),
+            labels: (0..100).map(label).collect(),
+            weights: (0..100).map(|at| 0.5 + (at % 3) as f64).collect(),
+        }
+    }
+
+    /// At the lowest loss, all its partial derivatives are 0.
+    #[test]
+    fn fits_end_at_the_lowest_loss() {
+        let (table, rows) = (table(), (0..100).collect::<Vec<_>>());
+        let found = table.fit(&rows, 200, &Control::new(0)).unwrap();
+        let loss = |coefficients: &[f64]| -> f64 {
+            let row_loss = |&at: &usize| {
+                let mut scores = vec![0.0; 3];
+                table.score(at, coefficients, &mut scores);
+                let sum: f64 = scores.iter().map(|score| score.exp()).sum();
+                table.weights[at] * (sum.ln() - scores[table.labels[at] as usize])
+            };
+            let penalty: f64 = coefficients[..6].iter().map(|c| c * c).sum();
+            rows.iter().map(row_loss).sum::<f64>() + PENALTY * penalty / 2.0
+        };
+        for at in 0..9 {
+            let moved = [-1e-5, 1e-5].map(|step| {
+                let mut moved = found.clone();
+                moved[at] += step;
+                loss(&moved)
+            });
+            let slope = (moved[1] - moved[0]) / 2e-5;
+            assert!(slope.abs() < 1e-3, "{slope}");
+        }
+        // Few steps are nearly as good.
+        let short = loss(&table.fit(&rows, N_STEPS, &Control::new(0)).unwrap());
+        assert!(short - loss(&found) < 1e-3);
     }
 }

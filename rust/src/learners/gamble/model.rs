@@ -57,8 +57,8 @@ pub struct Gamble {
     /// Trees in the order of their rounds.
     pub(super) trees: Vec<Tree>,
     /// Factor of F / (K - 1) for which its softmax is calibrated; 1 if it is unknown.
-    slope: f64,
-    linear: LinearScores,
+    pub(super) slope: f64,
+    pub(super) linear: LinearScores,
     /// The trees in the form for prediction.
     frozen: FrozenTrees,
     /// Measures of the last training, which files do not store.
