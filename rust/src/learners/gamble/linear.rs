@@ -348,7 +348,7 @@ impl Table {
                 .map(|((next, before), slope)| (next - before) * slope)
                 .sum::<f64>()
                 > 0.0;
-            let grown = (1.0 + (1.0 + 4.0 * momentum * momentum).sqrt()) / 2.0;
+            let grown = f64::midpoint(1.0, (1.0 + 4.0 * momentum * momentum).sqrt());
             let carry = if is_uphill {
                 0.0
             } else {
@@ -431,7 +431,7 @@ mod tests {
             columns: vec![(0.0, 1.0); 2],
             values: values.collect(),
             labels: (0..100).map(label).collect(),
-            weights: (0..100).map(|at| 0.5 + (at % 3) as f64).collect(),
+            weights: (0..100).map(|at| 0.5 + f64::from(at % 3)).collect(),
         }
     }
 
