@@ -89,7 +89,7 @@ class GambleClassifier(Boosting):
         Add linear scores to the votes of the trees if that lowers the error of rows that neither
         has learned by more than its standard error: those of a multinomial logistic regression of
         up to 64 numeric columns, with the same weight as the trees. Classes that differ in sums of
-        columns need many splits. Not in the paper.
+        columns need many splits. Not with validation rows, which evaluate trees, nor in the paper.
     clip : bool, default=True
         If True, a leaf's vote for a class before centering (r in step 2b) is at least -n_classes.
         In the paper a class absent from a leaf gets -n_classes (n_classes - 1), and after a few

@@ -26,7 +26,7 @@
 //! | `tree` | the trained tree, the votes of its leaves, its report |
 //! | `boost` | the rounds: Algorithm 2; warm starts, early stopping |
 //! | `frozen` | trees for prediction, and the routing of rows |
-//! | `linear` | linear scores beside the votes |
+//! | `linear`, `logistic` | linear scores beside the votes, and the regression that gives them |
 //! | `predict` | scores of blocks of rows; the slope of the probabilities |
 //! | `shap` | contributions of features to scores |
 //! | `model` | the classifier |
@@ -37,6 +37,7 @@ mod frozen;
 mod grow;
 mod histogram;
 mod linear;
+mod logistic;
 mod model;
 mod node;
 mod predict;

@@ -125,6 +125,11 @@ impl Gamble {
             boost(params, earlier_trees, &examples, control)
         })??;
         let frozen = FrozenTrees::new(&trees);
+        // The measures of validation rows are those of the trees.
+        let params = &Params {
+            linear: params.linear && validation.is_none(),
+            ..params.clone()
+        };
         let (slope, linear) = calibrate(params, &frozen, &learned, n_classes, control)?;
         self.slope = slope.unwrap_or(1.0);
         self.linear = linear;

@@ -152,11 +152,11 @@ pub fn calibrate(
     let Some(slope) = slope(&own, &left_out) else {
         return Ok((None, LinearScores::default()));
     };
-    let outcomes = (&mut own, &mut left_out);
-    let linear = LinearScores::beside(params, learned, &places_left_out, outcomes, slope, control)?;
+    let sums = &mut left_out;
+    let linear = LinearScores::beside(params, learned, &places_left_out, sums, slope, control)?;
     Ok(match linear {
         None => (Some(slope), LinearScores::default()),
-        Some(linear) => (self::slope(&own, &left_out).map(|sum| sum * slope), linear),
+        Some(linear) => (softmax_slope(sums).map(|sum| sum * slope), linear),
     })
 }
 

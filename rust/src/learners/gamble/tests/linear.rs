@@ -104,6 +104,17 @@ fn trees_vote_alone_where_sums_say_nothing() {
     assert_eq!(scores(&model, &learned), scores(&alone, &learned));
 }
 
+/// Validation rows measure the trees, and must measure the model.
+#[test]
+fn trees_vote_alone_with_validation_rows() {
+    let stopping = Params {
+        early_stopping: true,
+        ..params()
+    };
+    let model = table(300, true, 1).learn(stopping, 1);
+    assert!(model.linear.coefficients.is_empty());
+}
+
 #[test]
 fn missing_values_count_as_means() {
     let mut learned = table(300, true, 1);
@@ -150,6 +161,20 @@ fn missing_values_count_as_means() {
     );
 }
 
+/// Beyond the training rows scores are constant, as those of trees.
+#[test]
+fn scores_do_not_extrapolate() {
+    let model = table(300, true, 1).learn(params(), 1);
+    let mut rows = table(2, true, 3);
+    let ends = [1e3, 1e30].map(|value| {
+        rows.values[0] = value;
+        scores(&model, &rows)
+    });
+    assert_eq!(ends[0], ends[1]);
+    rows.values[0] = 50.0;
+    assert_ne!(scores(&model, &rows), ends[0]);
+}
+
 #[test]
 fn files_keep_the_linear_part() {
     let learned = table(300, true, 1);
@@ -158,7 +183,7 @@ fn files_keep_the_linear_part() {
     let read = || Bundle::from_bytes(&bytes).unwrap();
     let again = Gamble::from_bundle(read()).unwrap();
     assert_eq!(scores(&again, &learned), scores(&model, &learned));
-    for name in ["coefficients", "means", "at_means"] {
+    for name in ["coefficients", "means", "lows", "highs", "at_means"] {
         for bad in [vec![], vec![f64::NAN; 12]] {
             let mut bundle = read();
             let mut part = bundle.unnest("linear").unwrap();
