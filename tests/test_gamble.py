@@ -329,14 +329,21 @@ def test_expected_costs_from_probabilities_are_lowest():
 
     for seed in range(3):
         (X, y), (X_test, y_test) = overlapping(400, seed), overlapping(2000, 100 + seed)
-        plain = GambleClassifier(n_estimators=40, random_state=0).fit(X, y)
-        weighted = GambleClassifier(n_estimators=40, random_state=0)
+        plain, weighted = (
+            GambleClassifier(n_estimators=40, linear=False, random_state=0) for _ in range(2)
+        )
+        plain.fit(X, y)
         weighted.fit(X, y, sample_weight=costs.sum(axis=1)[y])
         raw = softmax(plain.decision_function(X_test) / 2, axis=1)
         own = (plain.predict_proba(X_test) @ costs).argmin(axis=1)
         others = plain.predict(X_test), weighted.predict(X_test), (raw @ costs).argmin(axis=1)
         for other in others:
             assert costs[y_test, own].mean() < 0.8 * costs[y_test, other].mean()
+        # Classes that differ by a column are better told apart by linear scores.
+        linear = plain.set_params(linear=True).fit(X, y)
+        better = (linear.predict_proba(X_test) @ costs).argmin(axis=1)
+        assert costs[y_test, better].mean() < costs[y_test, own].mean()
+        assert linear.score(X_test, y_test) > np.mean(others[0] == y_test) + 0.02
 
 
 def test_stages_that_would_not_fit_in_memory(monkeypatch):

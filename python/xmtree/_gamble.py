@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from xmtree._boosting import Boosting
 
 
@@ -18,7 +21,7 @@ class GambleClassifier(Boosting):
     Values may be missing (NaN), columns may be categorical, and sparse rows stay sparse.
 
     Parameters are grouped. The first ones are those to know; those from ``min_samples_leaf`` on
-    are for tuning; ``clip`` is for comparisons with the paper. ``n_estimators``, ``max_leaves``,
+    are for tuning; ``linear`` and ``clip`` are for comparisons with the paper. ``n_estimators``, ``max_leaves``,
     ``learning_rate``, ``max_features``, ``subsample`` and ``trim`` were chosen together on
     held-out data; see docs/experiments/gamble.md.
 
@@ -82,6 +85,11 @@ class GambleClassifier(Boosting):
     splits : {"binned", "exact"}, default="binned"
         Candidate thresholds. "binned": between 255 groups of neighboring values. "exact":
         between any two values. Both agree for at most 255 distinct values.
+    linear : bool, default=True
+        Add linear scores to the votes of the trees if that lowers the error of rows that neither
+        has learned by more than its standard error: those of a multinomial logistic regression of
+        up to 64 numeric columns, with the same weight as the trees. Classes that differ in sums of
+        columns need many splits. Not with validation rows, which evaluate trees, nor in the paper.
     clip : bool, default=True
         If True, a leaf's vote for a class before centering (r in step 2b) is at least -n_classes.
         In the paper a class absent from a leaf gets -n_classes (n_classes - 1), and after a few
@@ -99,6 +107,8 @@ class GambleClassifier(Boosting):
         Divisor of F / (n_classes - 1) before the softmax in ``predict_proba``. Boosted scores
         are far too large to be logits. The divisor is fitted on each tree's votes for the rows
         that ``subsample`` left out of the tree; it is 1 if all trees are trained on all rows.
+    linear_coef_ : float64 array of shape (n_classes, ``n_features_in_``)
+        Coefficients of the linear part of ``decision_function``; 0 if only trees vote.
     feature_importances_ : float64 array of shape (``n_features_in_``,)
         Share of each feature in the gain of all splits.
     feature_splits_ : uint64 array of shape (``n_features_in_``,)
@@ -171,6 +181,7 @@ class GambleClassifier(Boosting):
         "max_features": 1.0,
         "subsample": 1.0,
         "trim": 0.0,
+        "linear": False,
         "clip": False,
         "splits": "exact",
     }
@@ -181,7 +192,15 @@ class GambleClassifier(Boosting):
     max_features: float = 0.3
     subsample: float = 0.7
     trim: float = 0.1
+    linear: bool = True
     clip: bool = True
+
+    @property
+    def linear_coef_(self) -> NDArray[np.float64]:
+        """Return the coefficients of the linear part of F for each class and feature."""
+        found: NDArray[np.float64] = self._fitted().summary()["coefficients"]
+        shape = self.n_features_in_, len(self.classes_)
+        return found.reshape(shape).T if found.size else np.zeros(shape[::-1])
 
 
 @dataclass(eq=False, kw_only=True, repr=False)

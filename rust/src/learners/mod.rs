@@ -38,10 +38,12 @@ pub const LEARNERS: &[Registration] = &[
     Registration::of::<OnlineModel<label_tree::LabelTree>>("random-tree")
         .with(r#"{"policy": "random"}"#, "{}"),
     Registration::of::<ldsm::Ldsm>("ldsm"),
-    Registration::of::<gamble::Gamble>("gamble")
-        .with(r#"{"algorithm": "gamble", "votes": "discrete"}"#, "{}"),
+    Registration::of::<gamble::Gamble>("gamble").with(
+        r#"{"algorithm": "gamble", "votes": "discrete"}"#,
+        r#"{"linear": true}"#,
+    ),
     Registration::of::<gamble::Gamble>("samme").with(
-        r#"{"algorithm": "samme", "clip": false}"#,
+        r#"{"algorithm": "samme", "clip": false, "linear": false}"#,
         r#"{"n_estimators": 300, "max_leaves": 15, "learning_rate": 1.0, "max_features": 1.0,
             "subsample": 1.0, "trim": 0.0}"#,
     ),

@@ -26,6 +26,7 @@
 //! | `tree` | the trained tree, the votes of its leaves, its report |
 //! | `boost` | the rounds: Algorithm 2; warm starts, early stopping |
 //! | `frozen` | trees for prediction, and the routing of rows |
+//! | `linear`, `logistic` | linear scores beside the votes, and the regression that gives them |
 //! | `predict` | scores of blocks of rows; the slope of the probabilities |
 //! | `shap` | contributions of features to scores |
 //! | `model` | the classifier |
@@ -35,6 +36,8 @@ mod columns;
 mod frozen;
 mod grow;
 mod histogram;
+mod linear;
+mod logistic;
 mod model;
 mod node;
 mod predict;
@@ -126,6 +129,9 @@ params! {
         subsample: f64 = 0.7, Range::POSITIVE_SHARE;
         /// Share of the weight that the lightest rows may have which a tree leaves out.
         trim: f64 = 0.1, Range::from(0.0).below(1.0);
+        /// Adds linear scores if they lower the error of rows left out of trees. Models of earlier
+        /// versions have none. SAMME has none.
+        linear: bool = false;
         /// Bounds r below by -K. SAMME has no r.
         clip: bool = true;
         /// Values between which splits may lie.
@@ -149,6 +155,9 @@ impl Params {
     fn check_together(&self) -> Result<()> {
         if self.clip && self.algorithm == Algorithm::Samme {
             return Err(Error::parameter("clip", true, "false with SAMME"));
+        }
+        if self.linear && self.algorithm == Algorithm::Samme {
+            return Err(Error::parameter("linear", true, "false with SAMME"));
         }
         if self.votes == Votes::Real && self.algorithm == Algorithm::Gamble {
             return Err(Error::parameter("votes", "real", "discrete with GAMBLE"));

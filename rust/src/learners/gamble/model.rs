@@ -6,14 +6,15 @@ use std::ops::Range;
 use super::boost::{boost, split_rows, Evaluations, Examples, LabeledRows};
 use super::columns::Columns;
 use super::frozen::{block_rows, check_memory, FrozenTrees, LeafHit};
-use super::predict::{best_class, slope, Predictor};
+use super::linear::LinearScores;
+use super::predict::{best_class, calibrate, Predictor};
 use super::shap::TreeExplainer;
 use super::tree::Tree;
 use super::Params;
 use crate::control::Control;
 use crate::data::{Batch, Rows};
 use crate::error::{Error, Result};
-use crate::file::{Array, Bundle, Persist, Report};
+use crate::file::{Array, Bundle, Nest, Persist, Report};
 use crate::memory::{self, can_alloc};
 use crate::model::{
     checks, Blocks, Classifier, Contributions, FitOptions, Learner, PredictOptions, Query,
@@ -56,7 +57,8 @@ pub struct Gamble {
     /// Trees in the order of their rounds.
     pub(super) trees: Vec<Tree>,
     /// Factor of F / (K - 1) for which its softmax is calibrated; 1 if it is unknown.
-    slope: f64,
+    pub(super) slope: f64,
+    pub(super) linear: LinearScores,
     /// The trees in the form for prediction.
     frozen: FrozenTrees,
     /// Measures of the last training, which files do not store.
@@ -123,8 +125,14 @@ impl Gamble {
             boost(params, earlier_trees, &examples, control)
         })??;
         let frozen = FrozenTrees::new(&trees);
-        let slope = slope(params, &frozen, &learned, n_classes);
+        // The measures of validation rows are those of the trees.
+        let params = &Params {
+            linear: params.linear && validation.is_none(),
+            ..params.clone()
+        };
+        let (slope, linear) = calibrate(params, &frozen, &learned, n_classes, control)?;
         self.slope = slope.unwrap_or(1.0);
+        self.linear = linear;
         self.frozen = frozen;
         self.evaluations = evaluations;
         self.trees = trees;
@@ -237,7 +245,14 @@ impl Classifier for Gamble {
         let n_classes = self.n_classes;
         blocks.top_k(k, |predictor, which, labels, scores| {
             let (trees, rows) = (trees.clone(), query.rows);
-            predictor.score(&self.frozen, trees, n_classes, rows, which, |_, _| {});
+            predictor.score(
+                (&self.frozen, &self.linear),
+                trees,
+                n_classes,
+                rows,
+                which,
+                |_, _| {},
+            );
             let mut top = TopK::new(k.min(n_classes));
             let outputs = labels.chunks_mut(k).zip(scores.chunks_mut(k));
             for (row, (labels, scores)) in predictor.scores.chunks_exact(n_classes).zip(outputs) {
@@ -255,7 +270,14 @@ impl Classifier for Gamble {
         let n_classes = self.n_classes;
         let scores = blocks.fill(n_classes, 0.0, |predictor, which, scores| {
             let (trees, rows) = (trees.clone(), query.rows);
-            predictor.score(&self.frozen, trees, n_classes, rows, which, |_, _| {});
+            predictor.score(
+                (&self.frozen, &self.linear),
+                trees,
+                n_classes,
+                rows,
+                which,
+                |_, _| {},
+            );
             scores.copy_from_slice(&predictor.scores);
             Ok(())
         })?;
@@ -271,7 +293,14 @@ impl Classifier for Gamble {
                 let best = best_class(scores.iter().map(|&score| score as f32));
                 labels[row * n_trees + tree - trees.start] = best as i32;
             };
-            predictor.score(&self.frozen, wanted, n_classes, rows, which, visit);
+            predictor.score(
+                (&self.frozen, &self.linear),
+                wanted,
+                n_classes,
+                rows,
+                which,
+                visit,
+            );
             Ok(())
         })
     }
@@ -297,6 +326,13 @@ impl Classifier for Gamble {
         blocks.fill(1, Vec::new(), |predictor, which, found: &mut [Vec<_>]| {
             predictor.router.read(query.rows, which.clone(), 1);
             let mut sums = vec![0.0; found.len() * (width + 1)];
+            let explained = sums
+                .chunks_exact_mut(width + 1)
+                .zip(&classes[which.clone()]);
+            if trees.start == 0 {
+                let rows = predictor.router.values.chunks_exact(width).zip(explained);
+                rows.for_each(|(row, (sums, &class))| self.linear.explain(row, class, sums));
+            }
             for tree in &self.trees[trees.clone()] {
                 query.control.check()?;
                 let mut explainer = TreeExplainer::new(tree);
@@ -336,10 +372,13 @@ impl Classifier for Gamble {
     /// |---|---|
     /// | `n_trees` | number of trees |
     /// | `slope` | factor of F / (K - 1) in the softmax that gives probabilities |
+    /// | `coefficients` | of all classes for each feature, of the linear part of F; empty without |
     fn summary(&self) -> Report {
         let mut summary = Report::new();
         summary.scalar("n_trees", self.trees.len() as u32);
         summary.scalar("slope", self.slope);
+        let coefficients = self.linear.coefficients.iter().copied();
+        summary.column("coefficients", coefficients);
         summary
     }
 
@@ -393,6 +432,10 @@ impl Classifier for Gamble {
         bundle.put_meta("params", &self.params);
         bundle.put_meta("n_classes", &self.n_classes);
         self.put(&mut bundle);
+        // Models without it have no such part, as in earlier versions.
+        if !self.linear.coefficients.is_empty() {
+            Nest::put(&self.linear, "linear", &mut bundle);
+        }
         bundle
     }
 
@@ -421,6 +464,7 @@ impl Learner for Gamble {
             n_features: 0,
             trees: Vec::new(),
             slope: 1.0,
+            linear: LinearScores::default(),
             frozen: FrozenTrees::default(),
             evaluations: Evaluations::default(),
         })
@@ -431,6 +475,11 @@ impl Learner for Gamble {
         let model = Self::create(params, n_classes, false);
         let mut model = model.map_err(|error| bundle.damaged(error))?;
         model.fill(&mut bundle)?;
+        if bundle.meta().contains_key("linear/") {
+            Nest::fill(&mut model.linear, "linear", &mut bundle)?;
+        }
+        let is_sound = model.linear.is_sound(model.n_features, n_classes);
+        bundle.require(is_sound, "the linear scores do not match")?;
         model.frozen = FrozenTrees::new(&model.trees);
         Ok(model)
     }

@@ -15,10 +15,13 @@ use std::ops::Range;
 
 use super::boost::LabeledRows;
 use super::frozen::{FrozenTrees, LeafHit, Router};
+use super::linear::{scored, wrong, LinearScores, Scored};
 use super::sampling::RowSampler;
 use super::Params;
-use crate::data::Rows;
-use crate::metrics::{softmax_slope, Outcome};
+use crate::control::Control;
+use crate::data::{RowBuffer, Rows};
+use crate::error::Result;
+use crate::metrics::softmax_slope;
 use crate::model::first_best;
 
 /// Workspace of one thread for scoring blocks of rows.
@@ -29,29 +32,38 @@ pub struct Predictor {
     pub scores: Vec<f64>,
     /// Vote that all classes of a row have in common.
     common: Vec<f64>,
+    row: RowBuffer,
 }
 
 impl Predictor {
-    /// Computes the scores of the rows `which` by the trees `wanted`. `visit` gets each leaf that a
-    /// row reaches, and the row's scores so far without the votes that all classes have in common.
+    /// Computes the scores of the rows `which` by the trees `wanted`, and by the linear part with the
+    /// first tree. `visit` gets each leaf that a row reaches, and the row's scores so far without the
+    /// votes that all classes have in common.
     pub fn score(
         &mut self,
-        trees: &FrozenTrees,
+        (trees, linear): (&FrozenTrees, &LinearScores),
         wanted: Range<usize>,
         n_classes: usize,
         rows: &Rows<'_>,
-        which: impl ExactSizeIterator<Item = usize>,
+        which: impl ExactSizeIterator<Item = usize> + Clone,
         mut visit: impl FnMut(LeafHit, &[f64]),
     ) {
         let Self {
             router,
             scores,
             common,
+            row,
         } = self;
         common.clear();
         common.resize(which.len(), 0.0);
         scores.clear();
         scores.resize(which.len() * n_classes, 0.0);
+        if wanted.start == 0 && !linear.coefficients.is_empty() {
+            for (number, scores) in which.clone().zip(scores.chunks_exact_mut(n_classes)) {
+                rows.read(number, row);
+                linear.add(row, scores);
+            }
+        }
         router.route(trees, wanted, rows, which, |hit| {
             let scores = &mut scores[hit.row * n_classes..(hit.row + 1) * n_classes];
             trees.add_votes(hit.leaf, scores, &mut common[hit.row]);
@@ -75,19 +87,20 @@ const MAX_SLOPE_ROWS: usize = 4096;
 const MAX_SLOPE_VALUES: usize = 1 << 24;
 
 /// Returns the slope of the scores F / (K - 1) for which their softmax is calibrated, or `None` if
-/// every tree was grown from all rows.
-pub fn slope(
+/// every tree was grown from all rows; and the linear part of the scores.
+pub fn calibrate(
     params: &Params,
     trees: &FrozenTrees,
     learned: &LabeledRows<'_>,
     n_classes: usize,
-) -> Option<f64> {
+    control: &Control,
+) -> Result<(Option<f64>, LinearScores)> {
     let (n, n_trees) = (learned.which.len(), trees.roots.len());
     let (rows, labels) = (&learned.batch.rows, learned.labels());
     let width = rows.n_cols();
     let sampler = RowSampler::new(&labels, n_classes, params.subsample, params.trim);
     if sampler.takes_all() || n_trees == 0 || n_classes < 2 || width == 0 {
-        return None;
+        return Ok((None, LinearScores::default()));
     }
     let n_read = n
         .min(MAX_SLOPE_ROWS)
@@ -112,37 +125,49 @@ pub fn slope(
     };
     let mut predictor = Predictor::default();
     let which = places.iter().map(|&place| learned.which[place] as usize);
-    predictor.score(trees, 0..n_trees, n_classes, rows, which, add_left_out);
+    let alone = LinearScores::default();
+    predictor.score(
+        (trees, &alone),
+        0..n_trees,
+        n_classes,
+        rows,
+        which,
+        add_left_out,
+    );
     let (mut own, mut left_out) = (Vec::new(), Vec::new());
-    for (row, &place) in places
-        .iter()
-        .enumerate()
-        .filter(|&(row, _)| n_left_out[row] > 0)
-    {
+    let mut places_left_out = Vec::new();
+    let is_left_out = |&(row, _): &(usize, &usize)| n_left_out[row] > 0;
+    for (row, &place) in places.iter().enumerate().filter(is_left_out) {
         let outcome = |scores: &[f64], share: f64| {
             let scale = 1.0 / (share * (n_classes as f64 - 1.0));
             let scores = scores[row * n_classes..(row + 1) * n_classes].iter();
-            let scores: Vec<f32> = scores.map(|score| (score * scale) as f32).collect();
-            Outcome {
-                is_right: best_class(scores.iter().copied()) == labels[place] as usize,
-                row: scores,
-                weight: learned.importance(place),
-            }
+            let scores = scores.map(|score| (score * scale) as f32).collect();
+            scored(scores, labels[place], learned.importance(place))
         };
         own.push(outcome(&predictor.scores, 1.0));
         let share = f64::from(n_left_out[row]) / n_trees as f64;
         left_out.push(outcome(&left_out_scores, share));
+        places_left_out.push(place);
     }
-    let wrong = |outcomes: &[Outcome<_>]| -> f64 {
-        let wrong = outcomes.iter().filter(|outcome| !outcome.is_right);
-        wrong.map(|outcome| outcome.weight).sum()
+    let Some(slope) = slope(&own, &left_out) else {
+        return Ok((None, LinearScores::default()));
     };
+    let sums = &mut left_out;
+    let linear = LinearScores::beside(params, learned, &places_left_out, sums, slope, control)?;
+    Ok(match linear {
+        None => (Some(slope), LinearScores::default()),
+        Some(linear) => (softmax_slope(sums).map(|sum| sum * slope), linear),
+    })
+}
+
+/// Returns the slope for rows with the scores of all trees, and of those that have not learned them.
+fn slope(own: &[Scored], left_out: &[Scored]) -> Option<f64> {
     // 1 if all training rows are classified correctly, 0 if they are misclassified a third as often
     // as rows left out. A third, because the error of rows left out is far too large where the
     // scores of training rows are reliable.
-    let overfitting = (1.0 - 3.0 * wrong(&own) / wrong(&left_out).max(1e-9)).clamp(0.0, 1.0);
-    let own_slope = softmax_slope(&own)?;
-    let left_out_slope = softmax_slope(&left_out)?;
+    let overfitting = (1.0 - 3.0 * wrong(own) / wrong(left_out).max(1e-9)).clamp(0.0, 1.0);
+    let own_slope = softmax_slope(own)?;
+    let left_out_slope = softmax_slope(left_out)?;
     let log = overfitting * left_out_slope.ln() + (1.0 - overfitting) * own_slope.ln();
     Some(log.exp())
 }

@@ -1,6 +1,7 @@
 //! Tests of splits against a brute-force search, and of properties of every committee.
 
 mod large;
+mod linear;
 mod properties;
 mod rounds;
 mod shap;
@@ -29,6 +30,7 @@ fn paper() -> Params {
         max_features: 1.0,
         subsample: 1.0,
         trim: 0.0,
+        linear: false,
         clip: false,
         splits: Splits::Exact,
         categorical_features: Vec::new(),

@@ -7,7 +7,7 @@ use rand::RngExt;
 use super::super::boost::{boost, reweight, Validation};
 use super::super::frozen::FrozenTrees;
 use super::super::grow::Grower;
-use super::super::predict::slope;
+use super::super::predict::calibrate;
 use super::super::sampling::{generator, RowSampler, Weights};
 use super::super::search::TrainingSet;
 use super::super::tree::{push_votes, response, samme_vote, Leaves};
@@ -389,7 +389,9 @@ fn the_slope_is_fitted_to_rows_with_and_without_their_trees() {
         batch: &batch,
         which: &which,
     };
-    let found = slope(&params, &FrozenTrees::new(&trees), &learned, k).unwrap();
+    let (trees, control) = (FrozenTrees::new(&trees), Control::new(0));
+    let (found, _) = calibrate(&params, &trees, &learned, k, &control).unwrap();
+    let found = found.unwrap();
     assert!((found / expected - 1.0).abs() < 1e-4, "{found}, {expected}");
 }
 

@@ -1,6 +1,7 @@
 //! Tests of prediction, which follows eight paths side by side, against one path after the other.
 
 use super::super::frozen::FrozenTrees;
+use super::super::linear::LinearScores;
 use super::super::predict::{best_class, Predictor};
 use super::super::tree::Tree;
 use super::*;
@@ -95,7 +96,7 @@ fn rows_side_by_side_get_the_scores_of_single_rows() {
                     let mut predictor = Predictor::default();
                     let (frozen, rows) = (FrozenTrees::new(&model.trees), table.rows());
                     predictor.score(
-                        &frozen,
+                        (&frozen, &LinearScores::default()),
                         trees.clone(),
                         table.n_classes,
                         &rows,
@@ -138,7 +139,7 @@ fn features_with_large_numbers_are_read() {
             let mut predictor = Predictor::default();
             let (frozen, rows) = (FrozenTrees::new(&wide), table.rows());
             predictor.score(
-                &frozen,
+                (&frozen, &LinearScores::default()),
                 0..wide.len(),
                 table.n_classes,
                 &rows,
