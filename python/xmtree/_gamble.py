@@ -21,9 +21,9 @@ class GambleClassifier(Boosting):
     Values may be missing (NaN), columns may be categorical, and sparse rows stay sparse.
 
     Parameters are grouped. The first ones are those to know; those from ``min_samples_leaf`` on
-    are for tuning; ``linear`` and ``clip`` are for comparisons with the paper. ``n_estimators``, ``max_leaves``,
-    ``learning_rate``, ``max_features``, ``subsample`` and ``trim`` were chosen together on
-    held-out data; see docs/experiments/gamble.md.
+    are for tuning; ``linear`` and ``clip`` are for comparisons with the paper. ``n_estimators``,
+    ``max_leaves``, ``learning_rate``, ``max_features``, ``subsample`` and ``trim`` were chosen
+    together on held-out data; see docs/experiments/gamble.md.
 
     Parameters
     ----------

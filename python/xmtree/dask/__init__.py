@@ -1,7 +1,6 @@
 """Training and prediction on a Dask cluster.
 
-Only this module needs Dask. Estimators use ``client=`` or the current client of
-``dask.distributed``.
+Only this module needs Dask. Estimators use ``client=`` or the current client of Dask.
 """
 
 try:

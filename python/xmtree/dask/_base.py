@@ -34,6 +34,7 @@ class DaskEstimator(ClassifierMixin, BaseEstimator):
     #: Arguments: tasks, local estimator, partitions, all possible labels, and workers.
     _tasks: ClassVar[Callable[..., Future | Here]]
     _local: Any
+    classes_: NDArray[Any]
     random_state: Any
     verbose: int
 

@@ -57,10 +57,7 @@ def workers_of(client: Client) -> Workers:
 
 
 def refuse(needed: Callable[[int], int], what: str, workers: Workers) -> None:
-    """Raise a MemoryError if a worker has too little memory.
-
-    ``needed`` returns the required bytes for a number of threads; ``what`` begins the message.
-    """
+    """Raise a MemoryError, which ``what`` begins, if a worker has fewer than ``needed`` bytes."""
     for address, worker in workers.items():
         limit, threads = int(worker["memory_limit"] or 0), int(worker["nthreads"])
         if limit and needed(threads) > _USABLE * limit:
@@ -127,8 +124,7 @@ class Tasks:
         """Wait for a task, or all of a call in this process, and return the result."""
         with clear_errors(self.client, self.what):
             if verbose:
-                # The progress bar uses the current client.
-                with self.client.as_current():
+                with self.client.as_current():  # which the progress bar uses
                     progress(list(self.sent), notebook=False)
             return self._value(last, isinstance(last, partial))
 

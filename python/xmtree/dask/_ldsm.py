@@ -73,7 +73,6 @@ def _model(
     pick, numbered = partial(_picked, rows, share, seed), list(enumerate(parts))
     sampled = [tasks.submit("sampled", pick, number, True, one) for number, one in numbered]
     sample = tasks.submit("examples", _sample, params_json, n_classes, sampled)
-    # A tree is trained on one worker.
     threads = [int(worker["nthreads"]) for worker in workers.values()]
     n_threads = max(1, min(min(threads), sum(threads) // n_trees))
     train = partial(_core.LdsmTraining.trees, n_threads=n_threads)
@@ -169,7 +168,7 @@ def _places(children: NDArray[np.int32]) -> NDArray[np.float64]:
 
 def _grouped(tallies: list[Any], n_groups: int, sample: _core.LdsmTraining) -> bytes:
     """Return groups of labels with about as many examples each."""
-    n_rows, weight, counts, places = map(sum, zip(*tallies, strict=True))
+    n_rows, weight, counts, places = (sum(column) for column in zip(*tallies, strict=True))
     order = np.argsort(places / np.maximum(counts, 1), kind="stable")
     ends, groups = np.cumsum(counts[order]), np.empty(len(counts), np.uint32)
     middles = np.minimum(2 * ends - counts[order], 2 * ends[-1] - 1)
@@ -203,11 +202,11 @@ def _fitted(plan: Plan, model: Any, thresholds: Any) -> Any:
 class DaskLdSMClassifier(DaskEstimator):
     """LdSM on a cluster: trees on a sample of the rows, scorers by groups of labels.
 
-    Rows stay in their partitions. The sample has at most ``xmtree.tree-rows`` rows, an option of
-    Dask's configuration; by default as many as have 2**26 values. Each worker that grows a tree
-    holds it. The accuracy is nearly that of :class:`xmtree.LdSMClassifier` (docs/dask.md has
-    figures). The model depends on the partitions and ``random_state``, not on the workers. With
-    one partition, or less than 128 labels, and if all rows are sampled, it is that of one machine.
+    The sample has at most ``xmtree.tree-rows`` rows, an option of Dask's configuration; by default
+    as many as have 2**26 values. Each worker that grows a tree holds it. The accuracy is nearly
+    that of :class:`xmtree.LdSMClassifier`. The model depends on the partitions and
+    ``random_state``, not on the workers. With one partition, or less than 128 labels, it is that of
+    one machine if all rows are sampled.
 
     Parameters
     ----------

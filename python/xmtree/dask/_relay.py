@@ -222,11 +222,10 @@ class DaskRelay(DaskEstimator):
 class DaskOAAClassifier(DaskRelay):
     """One-against-all on a cluster: blocks of classes travel from partition to partition.
 
-    Rows stay in their partitions. Each class learns all rows in each pass, as by
-    :class:`xmtree.OAAClassifier`, but partition after partition, so the weights differ a little
-    and the accuracy hardly. The model depends on the partitions, their order and ``random_state``,
-    not on the workers. docs/dask.md has figures, and how many workers learn at the same time.
-    ``progressive_loss_`` is NaN if there are several blocks, because none knows all scores.
+    Each class learns all rows in each pass, as by :class:`xmtree.OAAClassifier`, but partition
+    after partition, so the weights differ a little and the accuracy hardly. The model depends on
+    the partitions, their order and ``random_state``, not on the workers. ``progressive_loss_`` is
+    NaN if there are several blocks, because none knows all scores.
 
     Parameters
     ----------

@@ -74,18 +74,16 @@ def _fitted(local: TextClassifier, features: TextFeatures, learner: Any) -> Text
 class DaskTextClassifier(DaskEstimator):
     """Classifier of texts on a cluster.
 
-    Texts stay in their partitions, which count words and turn texts into the features of
-    :class:`xmtree.TextClassifier`. One worker adds up the counts. The learner is trained as by
-    :class:`DaskLdSMClassifier` or :class:`DaskOAAClassifier`.
+    Partitions count words and turn texts into the features of :class:`xmtree.TextClassifier`. The
+    learner is trained as by :class:`DaskLdSMClassifier` or :class:`DaskOAAClassifier`.
 
     Parameters
     ----------
     client : as for :class:`DaskLdSMClassifier`
     **params
         Parameters of :class:`xmtree.TextClassifier` except ``n_jobs``. The learner must be
-        "auto", an :class:`xmtree.LdSMClassifier` or an :class:`xmtree.OAAClassifier`, with
-        parameters that its estimator on a cluster has. ``verbose=1`` shows a progress bar of the
-        tasks.
+        "auto", or of a class that has an estimator on a cluster, with parameters that this has.
+        ``verbose=1`` shows a progress bar of the tasks.
     """
 
     _local_class = TextClassifier

@@ -162,7 +162,7 @@ impl Table {
                     next.for_each(|(next, slope)| *next -= factor * slope);
                 }
             }
-            // Momentum against the slope starts anew.
+            // Momentum against the slope starts from 0.
             let moved = next.iter().zip(&before).zip(&slopes);
             let is_uphill = moved
                 .map(|((next, before), slope)| (next - before) * slope)
