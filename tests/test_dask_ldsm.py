@@ -180,10 +180,9 @@ def test_damaged_parts_are_refused(halves):
     trees = [sample.trees([number], 1) for number in range(3)]
     of, counts = np.arange(n_labels, dtype=np.uint32) % 2, np.bincount(labels).astype(np.uint32)
     groups = sample.groups(of, 2, counts, N_ROWS, 1.0)
-    (first, second), (other, _) = (sample.divide(trees, groups, (part, 1)) for part in (0, 1))
+    (first, second, fit), (other, _) = (sample.divide(trees, groups, (at, 1)) for at in (0, 1))
     mined = [_core.ldsm_mine(groups, *each) for each in ((0, [first, other]), (1, [second, b""]))]
     settings = _core.ldsm_choose(groups, [gains for _, gains in mined])
-    fit = sample.fit_rows(trees, groups)
     learned = [_core.ldsm_scorers(groups, i, mined[i], settings, fit) for i in range(2)]
     layout = _core.ldsm_layout(groups, fit, [counts for _, counts in learned])
     parts = zip(range(2), [None, None], learned, strict=True)

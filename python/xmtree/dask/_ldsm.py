@@ -95,7 +95,7 @@ def _model(
         mined.append(tasks.submit("mine", _core.ldsm_mine, groups, group, pieces, turn=group))
     gains = [tasks.submit("gains", itemgetter(1), one) for one in mined]
     settings = tasks.submit("choose", _core.ldsm_choose, groups, gains)
-    fit = tasks.submit("fit-rows", _core.LdsmTraining.fit_rows, sample, trees, groups)
+    fit = tasks.submit("fit-rows", itemgetter(n_groups), divided[0])
     trained = [
         tasks.submit("scorers", _core.ldsm_scorers, groups, *each, settings, fit, turn=each[0])
         for each in enumerate(mined)

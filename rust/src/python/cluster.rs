@@ -10,7 +10,7 @@ use pyo3::pybacked::PyBackedBytes;
 
 use super::arrays::{BatchArg, WeightsArg};
 use super::classifier::Classifier;
-use super::parts::{all_restored, bundle_of, ldsm_of, restored, stored};
+use super::parts::{all_restored, kept, ldsm_of, restored, stored};
 use super::run::{reduce, watched, Reduced};
 use crate::control::Control;
 use crate::error::Result;
@@ -133,12 +133,7 @@ pub(super) fn ldsm_margins(
         let (groups, fit) = (groups_of(groups)?, restored(fit)?);
         let (mut part, margins) = groups.margins(group, restored(&trained)?, layout, &fit)?;
         part.model = model;
-        let part = bundle_of(part);
-        let part = match file {
-            Some(file) => part.write(&file).map(|()| Vec::new()),
-            None => part.to_bytes(),
-        };
-        Ok((part?, stored(margins)?))
+        Ok((kept(part, file)?, stored(margins)?))
     })
 }
 
@@ -238,7 +233,7 @@ impl LdsmTraining {
     }
 
     /// Returns the rows of each group of labels, for a part of these rows: part 0 of n has the rows of
-    /// the fit, parts 1 to n have the others.
+    /// the fit, which come once more after the groups, and parts 1 to n have the others.
     fn divide(
         &self,
         py: Python<'_>,
@@ -250,19 +245,6 @@ impl LdsmTraining {
             let groups = groups_of(groups)?;
             let pieces = trees.divide_sample(&self.0.examples, part, &groups, control)?;
             pieces.into_iter().map(stored).collect()
-        })
-    }
-
-    /// Returns the rows of the fit, and the labels that the trees find likely for them.
-    fn fit_rows(
-        &self,
-        py: Python<'_>,
-        trees: Vec<Py<Classifier>>,
-        groups: &[u8],
-    ) -> PyResult<Vec<u8>> {
-        with_trees(py, &trees, |trees, control| {
-            let sample = &self.0.examples;
-            stored(trees.fit_rows(sample, &groups_of(groups)?, control)?)
         })
     }
 

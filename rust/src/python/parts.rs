@@ -22,13 +22,18 @@ const KIND: &str = "ldsm_part";
 
 /// Stores a part, which is in memory at most twice.
 pub(super) fn stored(part: impl Persist) -> Result<Vec<u8>> {
-    bundle_of(part).to_bytes()
+    kept(part, None)
 }
 
-pub(super) fn bundle_of(part: impl Persist) -> Bundle {
+/// Stores a part as bytes, or in a file, without bytes then.
+pub(super) fn kept(part: impl Persist, file: Option<PathBuf>) -> Result<Vec<u8>> {
     let mut bundle = Bundle::new(KIND);
     part.put(&mut bundle);
-    bundle
+    drop(part);
+    match file {
+        Some(file) => bundle.write(&file).map(|()| Vec::new()),
+        None => bundle.to_bytes(),
+    }
 }
 
 pub(super) fn restored<P: Persist + Default>(bytes: &[u8]) -> Result<P> {

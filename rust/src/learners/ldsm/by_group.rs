@@ -1,5 +1,5 @@
-//! Predictions by a model whose scorers are in parts, one of them in memory at a time. Labels and
-//! scores are those of the whole model.
+//! Models whose scorers are in parts: how they become a whole, and predictions with one part in
+//! memory at a time. Labels and scores are those of the whole model.
 
 use super::model::Ldsm;
 use crate::data::{Preparation, RaggedRows};
@@ -90,6 +90,22 @@ impl<'a> PartRanker<'a> {
 }
 
 impl Ldsm {
+    /// Returns the model with this join, and the scorers of all groups; without weights if there are
+    /// no groups.
+    pub fn joined(mut self, join: GroupScorers, parts: &[GroupScorers]) -> Result<Self> {
+        self.scorers = Some(join.scorers);
+        if parts.is_empty() {
+            return Ok(self);
+        }
+        self.whole(parts)
+    }
+
+    /// Returns a model whose scorers have no weights with those of all groups.
+    pub fn whole(mut self, parts: &[GroupScorers]) -> Result<Self> {
+        self.scorers = Some(self.without_weights()?.with_parts(parts)?);
+        Ok(self)
+    }
+
     /// Returns the `k` best labels of each row and their scores, with the scorers of all `parts`.
     /// Takes a few kilobytes for each row.
     pub fn predict_topk_by_group(

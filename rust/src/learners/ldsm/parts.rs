@@ -8,7 +8,7 @@ use super::train::{candidates, leaves_out, TrainingSet};
 use crate::control::Control;
 use crate::data::{Batch, Examples, Preparation};
 use crate::error::{require, Error, Result};
-use crate::learners::one_against_some::{Candidates, FitSample, GroupScorers, Groups, Piece};
+use crate::learners::one_against_some::{Candidates, FitSample, Groups, Piece};
 
 impl Ldsm {
     /// Joins models with one or more trees each, or returns an error if trees are missing.
@@ -33,35 +33,6 @@ impl Ldsm {
         Ok(self)
     }
 
-    /// Returns the model with this join, and the scorers of all groups; without weights if there are
-    /// no groups.
-    pub fn joined(mut self, join: GroupScorers, parts: &[GroupScorers]) -> Result<Self> {
-        self.scorers = Some(join.scorers);
-        if parts.is_empty() {
-            return Ok(self);
-        }
-        self.whole(parts)
-    }
-
-    /// Returns a model whose scorers have no weights with those of all groups.
-    pub fn whole(mut self, parts: &[GroupScorers]) -> Result<Self> {
-        self.scorers = Some(self.without_weights()?.with_parts(parts)?);
-        Ok(self)
-    }
-
-    /// Returns the rows of the fit, and the labels that the trees find likely for them.
-    pub fn fit_rows(&self, sample: &Examples, groups: &Groups, control: &Control) -> Result<Piece> {
-        let fit_sample = FitSample::new(sample.len());
-        let examples = sample.chosen(|row| fit_sample.contains(row));
-        let found = self.candidates(&examples, groups, true, |_, _| true, control)?;
-        Ok(Piece {
-            fit: (0..examples.len() as u32).collect(),
-            scored: found.scored,
-            examples,
-            ..Piece::default()
-        })
-    }
-
     /// Returns the candidates of rows by the trees that left them out, as `is_out` says.
     fn candidates(
         &self,
@@ -81,7 +52,8 @@ impl Ldsm {
     }
 
     /// Divides a part of the sample that the trees were grown on among the groups: the rows of the
-    /// fit are part 0, the others are parts 1 to `n_parts`.
+    /// fit are part 0, the others are parts 1 to `n_parts`. After the pieces of part 0 come the rows
+    /// of the fit, with all labels that the trees find likely for them.
     pub fn divide_sample(
         &self,
         sample: &Examples,
@@ -97,7 +69,16 @@ impl Ldsm {
         let examples = sample.chosen(|row| is_in(&row));
         let is_out = |tree, i: u32| leaves_out(self.params.seed, n, tree, rows[i as usize]);
         let found = self.candidates(&examples, groups, part == 0, is_out, control)?;
-        Ok(groups.divide(&examples, &found, part as u64))
+        let mut pieces = groups.divide(&examples, &found, part as u64);
+        if part == 0 {
+            pieces.push(Piece {
+                fit: (0..examples.len() as u32).collect(),
+                scored: found.scored,
+                examples,
+                ..Piece::default()
+            });
+        }
+        Ok(pieces)
     }
 
     /// Divides rows that the trees have not learned among the groups. Each place has another

@@ -83,24 +83,24 @@ fn scorers_of_groups_are_joined() {
         let (mined, gains): (Vec<Piece>, Vec<_>) = (0..n_groups as usize).map(mine).unzip();
         let settings = groups.choose(&gains).unwrap();
         assert_eq!(settings.1, params.cost.unwrap());
-        let fit = trees.fit_rows(examples, &groups, &control).unwrap();
+        let fit = &divided[0][n_groups as usize];
         let train = |(group, mined)| {
-            let trained = groups.train(group, mined, settings, &fit, &control);
+            let trained = groups.train(group, mined, settings, fit, &control);
             trained.unwrap()
         };
         let trained = mined.into_iter().enumerate().map(train);
         let (trained, counts): (Vec<GroupScorers>, Vec<_>) = trained.unzip();
-        let layout = groups.layout(&fit, &counts).unwrap();
+        let layout = groups.layout(fit, &counts).unwrap();
         // An index of the largest weights gives other candidates.
         for layout in [layout, (Some(0.5), layout.1)] {
             // Scorers travel as bytes.
             let measure = |(group, part)| {
                 let part = sent(part).unwrap();
-                groups.margins(group, part, layout, &fit).unwrap()
+                groups.margins(group, part, layout, fit).unwrap()
             };
             let measured = trained.iter().enumerate().map(measure);
             let (parts, margins): (Vec<_>, Vec<_>) = measured.unzip();
-            let join = groups.join(&fit, &margins, settings).unwrap();
+            let join = groups.join(fit, &margins, settings).unwrap();
             let complete = |parts: &[GroupScorers]| {
                 let parts = parts.iter().map(sent).collect::<Result<Vec<_>>>()?;
                 let trees = trees.clone();
