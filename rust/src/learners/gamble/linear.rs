@@ -26,6 +26,8 @@ const MAX_ROWS: usize = 1 << 14;
 const N_STEPS: usize = 50;
 const N_FIRST_STEPS: usize = 10;
 const MAX_ERROR_RATIO: f64 = 1.5;
+/// Largest score that a file may give; training gives far smaller ones.
+const MAX_SCORE: f64 = 1e30;
 
 /// A row's scores, by which it is classified.
 pub type Scored = Outcome<Vec<f32>>;
@@ -68,13 +70,26 @@ persist!(LinearScores {
 });
 
 impl LinearScores {
-    /// Returns whether the numbers fit columns and classes.
+    /// Returns whether the numbers fit columns and classes, and give no extreme scores.
     pub fn is_sound(&self, n_columns: usize, n_classes: usize) -> bool {
         let columns = [&self.means, &self.lows, &self.highs];
         let are = |n| columns.iter().all(|column| column.len() == n);
         let lengths = (self.coefficients.len(), self.at_means.len());
-        lengths == (0, 0) && are(0)
-            || lengths == (n_columns * n_classes, n_classes) && are(n_columns)
+        if lengths == (0, 0) {
+            return are(0);
+        }
+        let longest = |column: usize| {
+            let ends = [f32::MIN, f32::MAX].map(|value| self.distance(column, value).abs());
+            ends[0].max(ends[1])
+        };
+        let reach = |class: usize| {
+            let coefficients = self.coefficients.iter().skip(class).step_by(n_classes);
+            let products = coefficients.enumerate();
+            let products = products.map(|(column, c)| longest(column) * c.abs());
+            products.sum::<f64>() + self.at_means[class].abs()
+        };
+        let fits = lengths == (n_columns * n_classes, n_classes) && are(n_columns);
+        fits && (0..n_classes).all(|class| reach(class) <= MAX_SCORE)
     }
 
     /// Returns how far a value is from the mean. Missing values count as the mean, and values that are
