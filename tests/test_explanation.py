@@ -223,7 +223,8 @@ def shapley(model, row, label):
 @pytest.mark.parametrize(
     "model",
     [
-        GambleClassifier(n_estimators=3, max_leaves=12, random_state=0),
+        GambleClassifier(n_estimators=8, random_state=0),
+        GambleClassifier(n_estimators=3, max_leaves=12, linear=False, random_state=0),
         GambleClassifier(n_estimators=3, linear=False, categorical_features=[4], random_state=0),
         SAMMEClassifier(n_estimators=3, random_state=0),
         SAMMEClassifier(n_estimators=2, votes="real", random_state=0),

@@ -149,9 +149,12 @@ pub fn calibrate(
         left_out.push(outcome(&left_out_scores, share));
         places_left_out.push(place);
     }
-    let Some(slope) = slope(&own, &left_out) else {
+    let Some((slope, overfitting)) = slope(&own, &left_out) else {
         return Ok((None, LinearScores::default()));
     };
+    if overfitting < LEAST_OVERFITTING {
+        return Ok((Some(slope), LinearScores::default()));
+    }
     let sums = &mut left_out;
     let linear = LinearScores::beside(params, learned, &places_left_out, sums, slope, control)?;
     Ok(match linear {
@@ -160,8 +163,13 @@ pub fn calibrate(
     })
 }
 
-/// Returns the slope for rows with the scores of all trees, and of those that have not learned them.
-fn slope(own: &[Scored], left_out: &[Scored]) -> Option<f64> {
+/// Linear scores are compared on rows left out of trees, whose errors are only reliable from this
+/// degree of overfitting on.
+const LEAST_OVERFITTING: f64 = 0.5;
+
+/// Returns the slope for rows with the scores of all trees, and of those that have not learned them;
+/// and the degree of overfitting.
+fn slope(own: &[Scored], left_out: &[Scored]) -> Option<(f64, f64)> {
     // 1 if all training rows are classified correctly, 0 if they are misclassified a third as often
     // as rows left out. A third, because the error of rows left out is far too large where the
     // scores of training rows are reliable.
@@ -169,5 +177,5 @@ fn slope(own: &[Scored], left_out: &[Scored]) -> Option<f64> {
     let own_slope = softmax_slope(own)?;
     let left_out_slope = softmax_slope(left_out)?;
     let log = overfitting * left_out_slope.ln() + (1.0 - overfitting) * own_slope.ln();
-    Some(log.exp())
+    Some((log.exp(), overfitting))
 }
