@@ -198,7 +198,7 @@ class GambleClassifier(Boosting):
     @property
     def linear_coef_(self) -> NDArray[np.float64]:
         """Return the coefficients of the linear part of F for each class and feature."""
-        found: NDArray[np.float64] = self._fitted().summary()["coefficients"]
+        found: NDArray[np.float64] = self._fitted().importances()["coefficients"]
         shape = self.n_features_in_, len(self.classes_)
         return found.reshape(shape).T if found.size else np.zeros(shape[::-1])
 

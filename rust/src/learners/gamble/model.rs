@@ -58,6 +58,7 @@ pub struct Gamble {
     pub(super) trees: Vec<Tree>,
     /// Factor of F / (K - 1) for which its softmax is calibrated; 1 if it is unknown.
     pub(super) slope: f64,
+    /// Scores that are added to the votes of the trees; none if they vote alone.
     pub(super) linear: LinearScores,
     /// The trees in the form for prediction.
     frozen: FrozenTrees,
@@ -147,6 +148,19 @@ impl Gamble {
         let is_sound = |tree: &Tree| tree.is_sound(self.n_classes, self.n_features);
         let broken = self.trees.iter().position(|tree| !is_sound(tree));
         broken.map_or(Ok(()), |at| Err(format!("tree {at} is inconsistent")))
+    }
+
+    /// Computes the scores of the rows `which` by `trees` and the linear part; see [`Predictor::score`].
+    fn score(
+        &self,
+        predictor: &mut Predictor,
+        trees: Range<usize>,
+        rows: &Rows<'_>,
+        which: Range<usize>,
+        visit: impl FnMut(LeafHit, &[f64]),
+    ) {
+        let parts = (&self.frozen, &self.linear);
+        predictor.score(parts, trees, self.n_classes, rows, which, visit);
     }
 
     /// Checks a query. Returns the trees that it selects, and its blocks of rows.
@@ -244,15 +258,7 @@ impl Classifier for Gamble {
         let (trees, blocks) = self.blocks(query)?;
         let n_classes = self.n_classes;
         blocks.top_k(k, |predictor, which, labels, scores| {
-            let (trees, rows) = (trees.clone(), query.rows);
-            predictor.score(
-                (&self.frozen, &self.linear),
-                trees,
-                n_classes,
-                rows,
-                which,
-                |_, _| {},
-            );
+            self.score(predictor, trees.clone(), query.rows, which, |_, _| {});
             let mut top = TopK::new(k.min(n_classes));
             let outputs = labels.chunks_mut(k).zip(scores.chunks_mut(k));
             for (row, (labels, scores)) in predictor.scores.chunks_exact(n_classes).zip(outputs) {
@@ -269,15 +275,7 @@ impl Classifier for Gamble {
         let (trees, blocks) = self.blocks(query)?;
         let n_classes = self.n_classes;
         let scores = blocks.fill(n_classes, 0.0, |predictor, which, scores| {
-            let (trees, rows) = (trees.clone(), query.rows);
-            predictor.score(
-                (&self.frozen, &self.linear),
-                trees,
-                n_classes,
-                rows,
-                which,
-                |_, _| {},
-            );
+            self.score(predictor, trees.clone(), query.rows, which, |_, _| {});
             scores.copy_from_slice(&predictor.scores);
             Ok(())
         })?;
@@ -286,21 +284,13 @@ impl Classifier for Gamble {
 
     fn staged_predict(&self, query: &Query<'_>) -> Result<Vec<i32>> {
         let (trees, blocks) = self.blocks(query)?;
-        let (n_trees, n_classes) = (trees.len(), self.n_classes);
+        let n_trees = trees.len();
         blocks.fill(n_trees, 0, |predictor, which, labels| {
-            let (wanted, rows) = (trees.clone(), query.rows);
             let visit = |LeafHit { row, tree, .. }, scores: &[f64]| {
                 let best = best_class(scores.iter().map(|&score| score as f32));
                 labels[row * n_trees + tree - trees.start] = best as i32;
             };
-            predictor.score(
-                (&self.frozen, &self.linear),
-                wanted,
-                n_classes,
-                rows,
-                which,
-                visit,
-            );
+            self.score(predictor, trees.clone(), query.rows, which, visit);
             Ok(())
         })
     }
@@ -372,13 +362,10 @@ impl Classifier for Gamble {
     /// |---|---|
     /// | `n_trees` | number of trees |
     /// | `slope` | factor of F / (K - 1) in the softmax that gives probabilities |
-    /// | `coefficients` | of all classes for each feature, of the linear part of F; empty without |
     fn summary(&self) -> Report {
         let mut summary = Report::new();
         summary.scalar("n_trees", self.trees.len() as u32);
         summary.scalar("slope", self.slope);
-        let coefficients = self.linear.coefficients.iter().copied();
-        summary.column("coefficients", coefficients);
         summary
     }
 
@@ -403,6 +390,7 @@ impl Classifier for Gamble {
     /// | `features` | features with a split, in rising order |
     /// | `gain` | gain of a feature's splits, each as a share of its tree's weight |
     /// | `splits` | number of a feature's splits |
+    /// | `coefficients` | of all classes for each column of X, in the linear part; empty without it |
     fn importances(&self) -> Report {
         let mut by_feature = BTreeMap::<u32, (f64, u64)>::new();
         for tree in &self.trees {
@@ -420,6 +408,8 @@ impl Classifier for Gamble {
         let found = by_feature.values();
         importances.column("gain", found.clone().map(|&(gain, _)| gain));
         importances.column("splits", found.map(|&(_, n_splits)| n_splits));
+        let coefficients = self.linear.coefficients.iter().copied();
+        importances.column("coefficients", coefficients);
         importances
     }
 

@@ -152,11 +152,10 @@ pub fn calibrate(
     let Some((slope, overfitting)) = slope(&own, &left_out) else {
         return Ok((None, LinearScores::default()));
     };
-    if overfitting < LEAST_OVERFITTING {
-        return Ok((Some(slope), LinearScores::default()));
+    let (sums, mut linear) = (&mut left_out, None);
+    if overfitting >= LEAST_OVERFITTING {
+        linear = LinearScores::beside(params, learned, &places_left_out, sums, slope, control)?;
     }
-    let sums = &mut left_out;
-    let linear = LinearScores::beside(params, learned, &places_left_out, sums, slope, control)?;
     Ok(match linear {
         None => (Some(slope), LinearScores::default()),
         Some(linear) => (softmax_slope(sums).map(|sum| sum * slope), linear),
