@@ -258,6 +258,27 @@ def test_contributions_of_boosting_are_shapley_values(model, tmp_path):
     )
 
 
+def test_linear_scores_of_categories_are_explained():
+    rng = np.random.default_rng(0)
+    learned = rng.integers(4, size=(500, 20)).astype(float)
+    y = np.digitize((learned % 3).sum(1) + rng.normal(size=500), [14, 16])
+    learned[:, 19] = rng.normal(size=500)
+    learned[learned == 2] = np.nan
+    how = {"n_estimators": 20, "categorical_features": list(range(19)), "random_state": 0}
+    model, trees = (GambleClassifier(linear=on, **how).fit(learned, y) for on in (True, False))
+    assert np.isnan(model.linear_coef_[:, :19]).all()
+    assert np.isfinite(model.linear_coef_[:, 19]).all()
+    rest = model.contributions(learned, 1) - trees.contributions(learned, 1)
+    np.testing.assert_allclose(rest[:, :20].mean(0), 0, atol=1e-6)
+    for of_column, values in zip(rest.T[:19], np.nan_to_num(learned.T, nan=9), strict=False):
+        for category in (0, 1, 3, 9):
+            of_category = of_column[values == category]
+            np.testing.assert_allclose(of_category, of_category[0], rtol=1e-6, atol=1e-9)
+            assert of_category[0] != 0
+    scores = model.decision_function(learned) - trees.decision_function(learned)
+    np.testing.assert_allclose(rest.sum(1), scores[:, 1], rtol=1e-5, atol=1e-6)
+
+
 def test_explanations_name_features():
     frame = pd.DataFrame(X, columns=list("vwxyz"))
     for model in (OAAClassifier(random_state=0), GambleClassifier(n_estimators=5, random_state=0)):

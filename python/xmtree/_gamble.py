@@ -87,9 +87,10 @@ class GambleClassifier(Boosting):
         between any two values. Both agree for at most 255 distinct values.
     linear : bool, default=True
         Add linear scores to the votes of the trees if that lowers the error of rows that neither
-        has learned by more than its standard error: those of a multinomial logistic regression of
-        up to 64 numeric columns, with the same weight as the trees. Classes that differ in sums of
-        columns need many splits. Not with validation rows, which evaluate trees, nor in the paper.
+        has learned by more than 1.5 standard errors: the log-odds of a multinomial logistic
+        regression, times 1.5. Classes that differ in sums of columns would need many splits.
+        Not with more than 32,768 coefficients, or 1,024 products of values and coefficients a row;
+        not with validation rows, which evaluate trees; not in the paper.
     clip : bool, default=True
         If True, a leaf's vote for a class before centering (r in step 2b) is at least -n_classes.
         In the paper a class absent from a leaf gets -n_classes (n_classes - 1), and after a few
@@ -108,7 +109,8 @@ class GambleClassifier(Boosting):
         are far too large to be logits. The divisor is fitted on each tree's votes for the rows
         that ``subsample`` left out of the tree; it is 1 if all trees are trained on all rows.
     linear_coef_ : float64 array of shape (n_classes, ``n_features_in_``)
-        Coefficients of the linear part of ``decision_function``; 0 if only trees vote.
+        Coefficients of the linear part of ``decision_function``; 0 if only trees vote. NaN for
+        columns of categories, which have one for each category.
     feature_importances_ : float64 array of shape (``n_features_in_``,)
         Share of each feature in the gain of all splits.
     feature_splits_ : uint64 array of shape (``n_features_in_``,)

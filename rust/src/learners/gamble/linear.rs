@@ -2,12 +2,13 @@
 //!
 //! Classes that differ in a sum of columns take many splits, but few coefficients. So after boosting,
 //! a multinomial logistic regression is fitted to the columns. Its log-odds are added to those of the
-//! trees: both have the same vote. They are added only if this lowers the error of rows that neither
-//! has learned by more than its standard error. These rows were left out of trees, and the regression
-//! learns them in two halves, each for the rows of the other.
+//! trees, only if this lowers the error of rows that neither has learned by more than 1.5 standard
+//! errors. These rows were left out of trees, and the regression learns them in two halves, each for the
+//! rows of the other.
 
 use super::boost::LabeledRows;
-use super::logistic::Table;
+use super::features::{Column, Table};
+use super::logistic::{Coefficients, Regression};
 use super::Params;
 use crate::control::Control;
 use crate::data::RowBuffer;
@@ -16,16 +17,20 @@ use crate::metrics::Outcome;
 use crate::model::first_best;
 use crate::persist;
 
-/// Most columns and coefficients that are tried, so that they take a small part of the training.
-const MAX_COLUMNS: usize = 64;
-const MAX_COEFFICIENTS: usize = 1024;
 /// Most rows that the final coefficients are fitted to.
 const MAX_ROWS: usize = 1 << 14;
+/// Weights of half of the square of a standardized coefficient. The one with the lowest error after the
+/// first steps is taken.
+const PENALTIES: [f64; 2] = [400.0, 0.1];
+/// Weight of the log-odds of the regression against those of the trees.
+const VOTE: f64 = 1.5;
 /// Steps of a regression, and those after which it is given up if its error is more than so many times
 /// that of the trees.
 const N_STEPS: usize = 50;
 const N_FIRST_STEPS: usize = 10;
 const MAX_ERROR_RATIO: f64 = 1.5;
+/// Least gain, in standard errors.
+const MIN_GAIN: f64 = 1.5;
 /// Largest score that a file may give; training gives far smaller ones.
 const MAX_SCORE: f64 = 1e30;
 
@@ -48,91 +53,123 @@ pub fn wrong<'a>(outcomes: impl IntoIterator<Item = &'a Scored>) -> f64 {
     wrong.map(|outcome| outcome.weight).sum()
 }
 
-/// Coefficients by column and class; none if the trees vote alone.
+/// Coefficients by feature and class; none if the trees vote alone.
 #[derive(Debug, Clone, Default)]
 pub struct LinearScores {
-    /// The coefficients of all classes, column by column.
-    pub coefficients: Vec<f64>,
-    /// By column, the mean, the least and the largest value of the training rows.
-    means: Vec<f64>,
-    lows: Vec<f64>,
-    highs: Vec<f64>,
-    /// By class, the score of the row of means.
-    at_means: Vec<f64>,
+    columns: Vec<Column>,
+    /// The coefficients of all classes, feature by feature. Those of a column's categories have the
+    /// mean 0 over the training rows.
+    coefficients: Vec<f64>,
+    /// By class, the score of a row of zeros.
+    at_zeros: Vec<f64>,
 }
 
 persist!(LinearScores {
+    Columns columns;
     Columns coefficients;
-    Columns means;
-    Columns lows;
-    Columns highs;
-    Columns at_means;
+    Columns at_zeros;
 });
 
 impl LinearScores {
-    /// Returns whether the numbers fit columns and classes, and give no extreme scores.
-    pub fn is_sound(&self, n_columns: usize, n_classes: usize) -> bool {
-        let columns = [&self.means, &self.lows, &self.highs];
-        let are = |n| columns.iter().all(|column| column.len() == n);
-        let lengths = (self.coefficients.len(), self.at_means.len());
-        if lengths == (0, 0) {
-            return are(0);
-        }
-        let longest = |column: usize| {
-            let ends = [f32::MIN, f32::MAX].map(|value| self.distance(column, value).abs());
-            ends[0].max(ends[1])
-        };
-        let reach = |class: usize| {
-            let coefficients = self.coefficients.iter().skip(class).step_by(n_classes);
-            let products = coefficients.enumerate();
-            let products = products.map(|(column, c)| longest(column) * c.abs());
-            products.sum::<f64>() + self.at_means[class].abs()
-        };
-        let fits = lengths == (n_columns * n_classes, n_classes) && are(n_columns);
-        fits && (0..n_classes).all(|class| reach(class) <= MAX_SCORE)
+    pub fn is_empty(&self) -> bool {
+        self.columns.is_empty()
     }
 
-    /// Returns how far a value is from the mean. Missing values count as the mean, and values that are
-    /// not in the range of the training rows as its ends, because trees do not extrapolate either.
-    fn distance(&self, column: usize, value: f32) -> f64 {
-        if value.is_nan() {
-            return 0.0;
+    /// Returns whether the numbers fit columns and classes, and give no extreme scores.
+    pub fn is_sound(&self, n_columns: usize, n_classes: usize) -> bool {
+        let mut n_features = 0;
+        let are_placed = self.columns.iter().all(|column| {
+            let is_placed = column.first as usize == n_features;
+            n_features += column.n_features();
+            let categories = column.categories.windows(2);
+            is_placed && categories.into_iter().all(|pair| pair[0] < pair[1])
+        });
+        if self.is_empty() {
+            return self.coefficients.is_empty() && self.at_zeros.is_empty();
         }
-        f64::from(value)
-            .max(self.lows[column])
-            .min(self.highs[column])
-            - self.means[column]
+        let lengths = (
+            self.columns.len(),
+            self.coefficients.len(),
+            self.at_zeros.len(),
+        );
+        if !are_placed || lengths != (n_columns, n_features * n_classes, n_classes) {
+            return false;
+        }
+        let longest = |column: &Column, class: usize| {
+            let of_class = |feature: usize| self.coefficients[feature * n_classes + class].abs();
+            let first = column.first as usize;
+            if column.categories.is_empty() {
+                let ends = [f32::MIN, f32::MAX].map(|value| distance(column, value).abs());
+                return of_class(first) * ends[0].max(ends[1]);
+            }
+            (first..first + column.n_features())
+                .map(of_class)
+                .fold(0.0, f64::max)
+        };
+        (0..n_classes).all(|class| {
+            let columns = self.columns.iter().map(|column| longest(column, class));
+            columns.sum::<f64>() + self.at_zeros[class].abs() <= MAX_SCORE
+        })
+    }
+
+    /// Returns the feature of a column's value and its distance from the mean; `None` for a category
+    /// that no training row had.
+    fn feature(&self, column: &Column, value: f32) -> Option<(&[f64], f64)> {
+        let (place, distance) = if column.categories.is_empty() {
+            (0, distance(column, value))
+        } else {
+            (column.category(value)?, 1.0)
+        };
+        let n_classes = self.at_zeros.len();
+        let start = (column.first as usize + place) * n_classes;
+        Some((&self.coefficients[start..][..n_classes], distance))
     }
 
     /// Adds the scores of a row.
     pub fn add(&self, row: &RowBuffer, scores: &mut [f64]) {
-        scores
-            .iter_mut()
-            .zip(&self.at_means)
-            .for_each(|(score, at)| *score += at);
-        let mut listed = row.columns.iter().zip(&row.values).peekable();
-        let by_column = self.coefficients.chunks_exact(self.at_means.len());
-        for (column, coefficients) in by_column.enumerate() {
-            // Zeros are not listed.
-            let listed = listed.next_if(|(at, _)| **at as usize == column);
-            let distance = self.distance(column, listed.map_or(0.0, |(_, value)| *value));
+        let mut add = |coefficients: &[f64], factor: f64| {
             let scores = scores.iter_mut().zip(coefficients);
-            scores.for_each(|(score, coefficient)| *score += distance * coefficient);
+            scores.for_each(|(score, coefficient)| *score += factor * coefficient);
+        };
+        add(&self.at_zeros, 1.0);
+        for (&column, &value) in row.columns.iter().zip(&row.values) {
+            let column = &self.columns[column as usize];
+            for (value, sign) in [(value, 1.0), (0.0, -1.0)] {
+                if let Some((coefficients, distance)) = self.feature(column, value) {
+                    add(coefficients, sign * distance);
+                }
+            }
         }
     }
 
     /// Adds the contributions of the columns to the score of a class, and last the score of the row of
     /// means: the Shapley values of a sum.
     pub fn explain(&self, values: &[f32], class: u32, sums: &mut [f64]) {
-        let (n_classes, class) = (self.at_means.len(), class as usize);
-        if n_classes == 0 {
+        let class = class as usize;
+        let contribution = |column: &Column, value: f32| {
+            let feature = self.feature(column, value);
+            feature.map_or(0.0, |(coefficients, distance)| {
+                coefficients[class] * distance
+            })
+        };
+        let Some(mut at_means) = self.at_zeros.get(class).copied() else {
             return;
+        };
+        for ((column, &value), sum) in self.columns.iter().zip(values).zip(&mut *sums) {
+            *sum += contribution(column, value);
+            at_means -= contribution(column, 0.0);
         }
-        for (column, &value) in values.iter().enumerate() {
-            let coefficient = self.coefficients[column * n_classes + class];
-            sums[column] += self.distance(column, value) * coefficient;
-        }
-        sums[values.len()] += self.at_means[class];
+        sums[values.len()] += at_means;
+    }
+
+    /// Returns the coefficients of all classes, column by column; NaN for columns of categories.
+    pub fn by_column(&self) -> Vec<f64> {
+        let n_classes = self.at_zeros.len();
+        let of_column = |column: &Column| match column.categories.as_slice() {
+            [] => self.coefficients[column.first as usize * n_classes..][..n_classes].to_vec(),
+            _ => vec![f64::NAN; n_classes],
+        };
+        self.columns.iter().flat_map(of_column).collect()
     }
 
     /// Returns the scores to be added to those of the trees, whose log-odds are `slope` times as large;
@@ -147,27 +184,25 @@ impl LinearScores {
         control: &Control,
     ) -> Result<Option<Self>> {
         let n_classes = left_out.first().map_or(0, |outcome| outcome.row.len());
-        let n_columns = learned.batch.rows.n_cols();
-        let is_small = n_columns <= MAX_COLUMNS && n_columns * n_classes <= MAX_COEFFICIENTS;
-        if !params.linear || !is_small {
+        if !params.linear {
             return Ok(None);
         }
-        let table = Table::read(params, learned, places, n_classes);
+        let Some(table) = Table::read(params, learned, places, n_classes) else {
+            return Ok(None);
+        };
+        let half = |first: usize| (first..places.len()).step_by(2).collect::<Vec<_>>();
+        let halves = [half(0), half(1)];
+        let [first, second] = halves.each_ref();
+        let regressions = halves.each_ref().map(|rows| Regression::new(&table, rows));
+        let (alone, penalty) = best_penalty(&regressions[1], first, control)?;
+        if alone > MAX_ERROR_RATIO * wrong(first.iter().map(|&at| &left_out[at])) {
+            return Ok(None);
+        }
         let mut sums = left_out.clone();
-        for half in 0..2 {
-            let (ours, others): (Vec<usize>, _) = (0..places.len()).partition(|at| at % 2 == half);
-            if half == 0 {
-                let first = table.fit(&others, N_FIRST_STEPS, control)?;
-                let alone = ours.iter().map(|&at| outcome(&table, at, &first));
-                let alone: Vec<Scored> = alone.collect();
-                if wrong(&alone) > MAX_ERROR_RATIO * wrong(ours.iter().map(|&at| &left_out[at])) {
-                    return Ok(None);
-                }
-            }
-            let coefficients = table.fit(&others, N_STEPS, control)?;
-            for at in ours {
-                sums[at] =
-                    left_out[at].plus(slope, &outcome(&table, at, &coefficients), table.labels[at]);
+        for (regression, rows) in regressions.iter().zip([second, first]) {
+            let coefficients = regression.fit(penalty, N_STEPS, control)?;
+            for (&at, linear) in rows.iter().zip(outcomes(&table, rows, &coefficients)) {
+                sums[at] = left_out[at].plus(slope, &linear, table.labels[at]);
             }
         }
         let gain = |(sum, trees): (&Scored, &Scored)| {
@@ -175,59 +210,115 @@ impl LinearScores {
         };
         let gains = || sums.iter().zip(&*left_out).map(gain);
         let error = gains().map(|gain| gain * gain).sum::<f64>().sqrt();
-        if gains().sum::<f64>() <= error {
+        if gains().sum::<f64>() <= MIN_GAIN * error {
             return Ok(None);
         }
         let n = learned.which.len();
         let n_read = n.min(MAX_ROWS);
         let all: Vec<usize> = (0..n_read).map(|i| i * n / n_read).collect();
-        let whole = Table::read(params, learned, &all, n_classes);
+        let Some(whole) = Table::read(params, learned, &all, n_classes) else {
+            return Ok(None);
+        };
         let every: Vec<usize> = (0..n_read).collect();
-        let linear = Self::of(&whole, &whole.fit(&every, N_STEPS, control)?);
+        let coefficients = Regression::new(&whole, &every).fit(penalty, N_STEPS, control)?;
         *left_out = sums;
-        Ok(Some(linear.times((n_classes as f64 - 1.0) / slope)))
+        let linear = Self::of(whole, &coefficients);
+        Ok(Some(linear.times(VOTE * (n_classes as f64 - 1.0) / slope)))
     }
 
     /// Returns the scores by a regression's coefficients, for raw values. They sum to 0 over the classes.
-    fn of(table: &Table, coefficients: &[f64]) -> Self {
-        let (columns, n_classes) = (&table.columns, table.n_classes);
-        let mut centered = coefficients.to_vec();
-        let factors = columns.iter().map(|column| column.factor).chain([1.0]);
-        for (numbers, factor) in centered.chunks_exact_mut(n_classes).zip(factors) {
+    fn of(table: Table, coefficients: &Coefficients) -> Self {
+        let n_classes = table.n_classes;
+        let factors = table.factors.iter().copied().chain([1.0]);
+        let mut raw = Vec::new();
+        for (numbers, factor) in coefficients.by_feature().zip(factors) {
             let mean = numbers.iter().sum::<f64>() / n_classes as f64;
-            let numbers = numbers.iter_mut();
-            numbers.for_each(|number| *number = (*number - mean) * factor);
+            let numbers = numbers[..n_classes].iter();
+            raw.extend(numbers.map(|number| (number - mean) * factor));
         }
-        let at_means = centered.split_off(columns.len() * n_classes);
-        Self {
-            coefficients: centered,
-            means: columns.iter().map(|column| column.mean).collect(),
-            lows: columns.iter().map(|column| column.low).collect(),
-            highs: columns.iter().map(|column| column.high).collect(),
-            at_means,
+        let intercepts = raw.split_off(table.factors.len() * n_classes);
+        let has_categories = |column: &&Column| !column.categories.is_empty();
+        for column in table.columns.iter().filter(has_categories) {
+            let first = column.first as usize;
+            let shares = &table.means[first..first + column.n_features()];
+            let raw = &mut raw[first * n_classes..][..shares.len() * n_classes];
+            for class in 0..n_classes {
+                let of_class = || raw.iter().skip(class).step_by(n_classes);
+                let mean: f64 = of_class()
+                    .zip(shares)
+                    .map(|(number, share)| number * share)
+                    .sum();
+                let of_class = raw.iter_mut().skip(class).step_by(n_classes);
+                of_class.for_each(|number| *number -= mean);
+            }
         }
+        let mut linear = Self {
+            columns: table.columns,
+            coefficients: raw,
+            at_zeros: intercepts,
+        };
+        let mut at_zeros = linear.at_zeros.clone();
+        for column in &linear.columns {
+            if let Some((coefficients, distance)) = linear.feature(column, 0.0) {
+                let scores = at_zeros.iter_mut().zip(coefficients);
+                scores.for_each(|(score, coefficient)| *score += distance * coefficient);
+            }
+        }
+        linear.at_zeros = at_zeros;
+        linear
     }
 
     fn times(mut self, factor: f64) -> Self {
-        let numbers = self.coefficients.iter_mut().chain(&mut self.at_means);
+        let numbers = self.coefficients.iter_mut().chain(&mut self.at_zeros);
         numbers.for_each(|number| *number *= factor);
         self
     }
 }
 
 impl Scored {
-    /// Returns the outcome of `slope` times these scores plus `others`.
+    /// Returns the outcome of `slope` times these scores plus those of a regression.
     fn plus(&self, slope: f64, others: &Self, label: u32) -> Self {
         let both = self.row.iter().zip(&others.row);
-        let sums = both.map(|(own, other)| (f64::from(*own) * slope) as f32 + other);
+        let sum = |own: f32, other: f32| f64::from(own) * slope + f64::from(other) * VOTE;
+        let sums = both.map(|(own, other)| sum(*own, *other) as f32);
         scored(sums.collect(), label, self.weight)
     }
 }
 
-/// Returns the outcome of a row by a regression.
-fn outcome(table: &Table, at: usize, coefficients: &[f64]) -> Scored {
-    let mut scores = vec![0.0; table.n_classes];
-    table.score(at, coefficients, &mut scores);
-    let scores = scores.iter().map(|&score| score as f32).collect();
-    scored(scores, table.labels[at], table.weights[at])
+/// Returns the lowest error of `rows` by a regression of others after its first steps, and the penalty
+/// that gives it.
+fn best_penalty(
+    regression: &Regression<'_>,
+    rows: &[usize],
+    control: &Control,
+) -> Result<(f64, f64)> {
+    let mut best = (f64::INFINITY, 0.0);
+    for penalty in PENALTIES {
+        let coefficients = regression.fit(penalty, N_FIRST_STEPS, control)?;
+        let error = wrong(&outcomes(regression.table, rows, &coefficients));
+        if error < best.0 {
+            best = (error, penalty);
+        }
+    }
+    Ok(best)
+}
+
+/// Returns the outcomes of some rows by a regression.
+fn outcomes(table: &Table, rows: &[usize], coefficients: &Coefficients) -> Vec<Scored> {
+    let mut found = Vec::with_capacity(rows.len());
+    coefficients.score(table, rows, |at, scores| {
+        let scores = scores.as_flattened()[..table.n_classes].iter();
+        let scores = scores.map(|&score| score as f32).collect();
+        found.push(scored(scores, table.labels[at], table.weights[at]));
+    });
+    found
+}
+
+/// Returns how far a value is from the mean. Missing values count as the mean, and values that are not
+/// in the range of the training rows as its ends, because trees do not extrapolate either.
+fn distance(column: &Column, value: f32) -> f64 {
+    if value.is_nan() {
+        return 0.0;
+    }
+    f64::from(value).max(column.low).min(column.high) - column.mean
 }

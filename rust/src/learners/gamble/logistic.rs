@@ -1,173 +1,219 @@
-//! Multinomial logistic regression of standardized columns.
+//! Multinomial logistic regression of standardized features.
 //!
-//! The Hessian of the loss is at most half of the products of the columns (D. Böhning, "Multinomial
-//! logistic regression algorithm", Annals of the Institute of Statistical Mathematics 44, 1992). So one
-//! inverse matrix serves all steps, and Nesterov's momentum makes them fewer.
+//! Features are stored with their zeros left out, and sums are corrected for the means. The Hessian of
+//! the loss is at most half of the products of the features (D. Böhning, "Multinomial logistic regression
+//! algorithm", Annals of the Institute of Statistical Mathematics 44, 1992). So one inverse matrix
+//! serves all steps, or its largest eigenvalue where features are many. Nesterov's momentum makes the
+//! steps fewer.
 
-use super::boost::LabeledRows;
-use super::Params;
+use super::features::Table;
 use crate::control::Control;
-use crate::data::RowBuffer;
 use crate::error::Result;
 
-/// The weight of |w|^2 / 2 against the loss of a row, for standardized columns.
-const PENALTY: f64 = 0.1;
+/// Most features whose matrix is inverted.
+const MAX_MATRIX_FEATURES: usize = 64;
+/// Steps of the search for the largest eigenvalue, and the margin for its error.
+const N_POWER_STEPS: usize = 6;
+const EIGENVALUE_MARGIN: f64 = 1.25;
+/// Weight of half of the square of an intercept, for a matrix that can be inverted.
+const INTERCEPT_PENALTY: f64 = 1e-9;
+/// A smaller step, as a share of the coefficients, is the last one.
+const MIN_STEP: f64 = 1e-2;
 
-/// A column of a regression.
-pub struct Column {
-    pub mean: f64,
-    /// Factor by which differences from the mean are standardized; 0 to leave the column out.
-    pub factor: f64,
-    /// The least and the largest value.
-    pub low: f64,
-    pub high: f64,
+/// Numbers of four classes. Those of all classes are padded with zeros, because loops over few numbers
+/// are slow.
+pub type Block = [f64; 4];
+
+/// Adds `factor` times the numbers of `others`.
+fn add(numbers: &mut Block, factor: f64, others: &Block) {
+    let pairs = numbers.iter_mut().zip(others);
+    pairs.for_each(|(number, other)| *number += factor * other);
 }
 
-/// Rows of a regression.
-pub struct Table {
-    pub n_classes: usize,
-    pub columns: Vec<Column>,
-    /// The standardized values, row by row. A constant 1 comes last.
-    values: Vec<f64>,
-    pub labels: Vec<u32>,
-    pub weights: Vec<f64>,
+/// Numbers by feature and class, with those of the constant 1 last.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Coefficients {
+    /// Number of blocks of a feature.
+    pub n_blocks: usize,
+    pub blocks: Vec<Block>,
 }
 
-impl Table {
-    /// Reads the rows at `places`.
-    pub fn read(
-        params: &Params,
-        learned: &LabeledRows<'_>,
-        places: &[usize],
-        n_classes: usize,
-    ) -> Self {
-        let n_columns = learned.batch.rows.n_cols();
-        let (mut values, mut row) = (Vec::new(), RowBuffer::default());
-        for &place in places {
-            learned
-                .batch
-                .rows
-                .read(learned.which[place] as usize, &mut row);
-            let start = values.len();
-            values.resize(start + n_columns + 1, 0.0);
-            values[start + n_columns] = 1.0;
-            for (&column, &value) in row.columns.iter().zip(&row.values) {
-                values[start + column as usize] = value.into();
-            }
+impl Coefficients {
+    fn zeros(n_features: usize, n_classes: usize) -> Self {
+        let n_blocks = n_classes.div_ceil(4);
+        Self {
+            n_blocks,
+            blocks: vec![Block::default(); (n_features + 1) * n_blocks],
         }
-        let column = |number: usize| {
-            let all = values.chunks_exact(n_columns + 1).map(|row| row[number]);
-            let present = || all.clone().filter(|value: &f64| !value.is_nan());
-            let n = (present().count() as f64).max(1.0);
-            let mean = present().sum::<f64>() / n;
-            let variance = present().map(|value| (value - mean).powi(2)).sum::<f64>() / n;
-            let is_used = variance > 0.0 && !params.categorical_features.contains(&(number as u32));
-            Column {
-                mean,
-                factor: if is_used {
-                    variance.sqrt().recip()
-                } else {
-                    0.0
-                },
-                low: present().fold(mean, f64::min),
-                high: present().fold(mean, f64::max),
+    }
+
+    /// Returns the numbers of the features and of the constant, with those of the padding.
+    pub fn by_feature(&self) -> impl ExactSizeIterator<Item = &[f64]> {
+        let features = self.blocks.chunks_exact(self.n_blocks);
+        features.map(<[Block]>::as_flattened)
+    }
+
+    /// Calls `visit` with the scores of each of the rows.
+    pub fn score(&self, table: &Table, rows: &[usize], mut visit: impl FnMut(usize, &mut [Block])) {
+        let (n_blocks, n_features) = (self.n_blocks, table.factors.len());
+        let mut at_zeros = self.blocks[n_features * n_blocks..].to_vec();
+        for (center, numbers) in table.centers().zip(self.blocks.chunks_exact(n_blocks)) {
+            let pairs = at_zeros.iter_mut().zip(numbers);
+            pairs.for_each(|(score, numbers)| add(score, -center, numbers));
+        }
+        let mut scores = at_zeros.clone();
+        for &at in rows {
+            for (block, score) in scores.iter_mut().enumerate() {
+                let mut sum = at_zeros[block];
+                for &(feature, value) in table.rows.get(at) {
+                    add(
+                        &mut sum,
+                        value,
+                        &self.blocks[feature as usize * n_blocks + block],
+                    );
+                }
+                *score = sum;
             }
-        };
-        let columns: Vec<Column> = (0..n_columns).map(column).collect();
-        for row in values.chunks_exact_mut(n_columns + 1) {
-            for (value, column) in row.iter_mut().zip(&columns) {
-                let distance = if value.is_nan() {
-                    0.0
-                } else {
-                    *value - column.mean
-                };
-                *value = distance * column.factor;
+            visit(at, &mut scores);
+        }
+    }
+
+    /// Returns the sum of the features of the rows, and of the constant, times what `pull` makes of the
+    /// scores of each row.
+    fn pulls(
+        &self,
+        table: &Table,
+        rows: &[usize],
+        mut pull: impl FnMut(usize, &mut [f64]),
+    ) -> Self {
+        let (n_blocks, n_features) = (self.n_blocks, table.factors.len());
+        let mut sums = vec![Block::default(); self.blocks.len()];
+        let (of_features, totals) = sums.split_at_mut(n_features * n_blocks);
+        self.score(table, rows, |at, scores| {
+            pull(at, scores.as_flattened_mut());
+            for (block, pulled) in scores.iter().enumerate() {
+                add(&mut totals[block], 1.0, pulled);
+                for &(feature, value) in table.rows.get(at) {
+                    add(
+                        &mut of_features[feature as usize * n_blocks + block],
+                        value,
+                        pulled,
+                    );
+                }
             }
+        });
+        for (center, sums) in table.centers().zip(of_features.chunks_exact_mut(n_blocks)) {
+            let pairs = sums.iter_mut().zip(&*totals);
+            pairs.for_each(|(sum, total)| add(sum, -center, total));
         }
         Self {
-            n_classes,
-            columns,
-            values,
-            labels: places.iter().map(|&place| learned.label(place)).collect(),
-            weights: places
-                .iter()
-                .map(|&place| learned.importance(place))
-                .collect(),
+            n_blocks,
+            blocks: sums,
         }
     }
 
-    fn row(&self, at: usize) -> &[f64] {
-        let width = self.columns.len() + 1;
-        &self.values[at * width..][..width]
+    /// Replaces each number by `update` of it and its partner in `others`.
+    fn update(&mut self, others: &Self, update: impl Fn(f64, f64) -> f64) {
+        let pairs = self.blocks.as_flattened_mut().iter_mut();
+        let pairs = pairs.zip(others.blocks.as_flattened());
+        pairs.for_each(|(number, other)| *number = update(*number, *other));
     }
 
-    /// Writes the scores of a row.
-    pub fn score(&self, at: usize, coefficients: &[f64], scores: &mut [f64]) {
-        scores.fill(0.0);
-        let by_column = coefficients.chunks_exact(self.n_classes);
-        for (value, coefficients) in self.row(at).iter().zip(by_column) {
-            let scores = scores.iter_mut().zip(coefficients);
-            scores.for_each(|(score, coefficient)| *score += value * coefficient);
-        }
+    /// Returns the sum of products with `others`.
+    fn dot(&self, others: &Self) -> f64 {
+        let pairs = self.blocks.as_flattened().iter();
+        let pairs = pairs.zip(others.blocks.as_flattened());
+        pairs.map(|(number, other)| number * other).sum()
     }
+}
 
-    /// Returns the coefficients for all columns and the constant after some steps.
-    pub fn fit(&self, rows: &[usize], n_steps: usize, control: &Control) -> Result<Vec<f64>> {
-        let (width, n_classes) = (self.columns.len() + 1, self.n_classes);
-        let penalty = |column: usize| if column + 1 < width { PENALTY } else { 1e-9 };
-        let mut bound = vec![0.0; width * width];
-        for &at in rows {
-            let row = self.row(at);
-            for (sums, value) in bound.chunks_exact_mut(width).zip(row) {
-                let factor = 0.5 * self.weights[at] * value;
-                let sums = sums.iter_mut().zip(row);
-                sums.for_each(|(sum, value)| *sum += factor * value);
+/// Bound of the Hessian of the loss.
+enum Curvature {
+    /// The matrix, for few features.
+    Matrix(Vec<f64>),
+    /// Its largest eigenvalue.
+    Largest(f64),
+}
+
+/// A regression of some rows of a table.
+pub struct Regression<'a> {
+    pub table: &'a Table,
+    rows: &'a [usize],
+    curvature: Curvature,
+}
+
+impl<'a> Regression<'a> {
+    pub fn new(table: &'a Table, rows: &'a [usize]) -> Self {
+        let n_features = table.factors.len();
+        let times = |vector: &Coefficients| {
+            vector.pulls(table, rows, |at, scores| {
+                scores[0] *= 0.5 * table.weights[at];
+            })
+        };
+        let mut vector = Coefficients::zeros(n_features, 1);
+        let curvature = if n_features <= MAX_MATRIX_FEATURES {
+            let row = |at: usize| {
+                let mut unit = vector.clone();
+                unit.blocks[at][0] = 1.0;
+                let row = times(&unit).blocks;
+                row.into_iter().map(|block| block[0])
+            };
+            Curvature::Matrix((0..=n_features).flat_map(row).collect())
+        } else {
+            // No product of features is orthogonal to the start.
+            let start = vector.blocks.iter_mut().enumerate();
+            start.for_each(|(at, block)| block[0] = (at as f64 + 1.0).sin());
+            let mut largest = 0.0;
+            for _ in 0..N_POWER_STEPS {
+                let factor = vector.dot(&vector).sqrt().recip();
+                vector.update(&times(&vector), |_, product| product * factor);
+                largest = vector.dot(&vector).sqrt();
             }
+            Curvature::Largest(EIGENVALUE_MARGIN * largest)
+        };
+        Self {
+            table,
+            rows,
+            curvature,
         }
-        (0..width).for_each(|at| bound[at * width + at] += penalty(at));
-        invert(&mut bound, width);
-        let mut before = vec![0.0; width * n_classes];
+    }
+
+    /// Returns the coefficients after at most so many steps. `penalty` is the weight of half of the
+    /// square of a coefficient.
+    pub fn fit(&self, penalty: f64, n_steps: usize, control: &Control) -> Result<Coefficients> {
+        let (table, inverse) = (self.table, self.inverse(penalty));
+        let mut before = Coefficients::zeros(table.factors.len(), table.n_classes);
         let (mut at, mut momentum) = (before.clone(), 1.0_f64);
-        let mut shares = vec![0.0; n_classes];
         for _ in 0..n_steps {
             control.check()?;
-            let mut slopes: Vec<f64> = at.clone();
-            for (column, slopes) in slopes.chunks_exact_mut(n_classes).enumerate() {
-                slopes
-                    .iter_mut()
-                    .for_each(|slope| *slope *= penalty(column));
-            }
-            for &row in rows {
-                self.score(row, &at, &mut shares);
-                let highest = shares.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                shares
-                    .iter_mut()
-                    .for_each(|share| *share = (*share - highest).exp());
-                let factor = self.weights[row] / shares.iter().sum::<f64>();
-                shares.iter_mut().for_each(|share| *share *= factor);
-                shares[self.labels[row] as usize] -= self.weights[row];
-                for (value, slopes) in self.row(row).iter().zip(slopes.chunks_exact_mut(n_classes))
-                {
-                    let slopes = slopes.iter_mut().zip(&shares);
-                    slopes.for_each(|(slope, share)| *slope += value * share);
-                }
-            }
+            let mut slopes = at.pulls(table, self.rows, |row, scores| {
+                let scores = &mut scores[..table.n_classes];
+                subtract_label(scores, table.labels[row], table.weights[row]);
+            });
+            let (n_blocks, n_features) = (at.n_blocks, table.factors.len());
+            let penalized = slopes.blocks.iter_mut().zip(&at.blocks);
+            let penalized = penalized.take(n_features * n_blocks);
+            penalized.for_each(|(slope, at)| add(slope, penalty, at));
             let mut next = at.clone();
-            for (next, inverse) in next
-                .chunks_exact_mut(n_classes)
-                .zip(bound.chunks_exact(width))
-            {
-                for (factor, slopes) in inverse.iter().zip(slopes.chunks_exact(n_classes)) {
-                    let next = next.iter_mut().zip(slopes);
-                    next.for_each(|(next, slope)| *next -= factor * slope);
+            match &inverse {
+                Curvature::Matrix(matrix) => {
+                    let factors = matrix.chunks_exact(n_features + 1);
+                    for (numbers, factors) in next.blocks.chunks_exact_mut(n_blocks).zip(factors) {
+                        let slopes = slopes.blocks.chunks_exact(n_blocks);
+                        for (factor, slopes) in factors.iter().zip(slopes) {
+                            let pairs = numbers.iter_mut().zip(slopes);
+                            pairs.for_each(|(number, slope)| add(number, -factor, slope));
+                        }
+                    }
+                }
+                Curvature::Largest(factor) => {
+                    next.update(&slopes, |number, slope| number - factor * slope);
                 }
             }
+            let mut moves = next.clone();
+            moves.update(&before, |next, before| next - before);
             // Momentum against the slope starts from 0.
-            let moved = next.iter().zip(&before).zip(&slopes);
-            let is_uphill = moved
-                .map(|((next, before), slope)| (next - before) * slope)
-                .sum::<f64>()
-                > 0.0;
+            let is_uphill = moves.dot(&slopes) > 0.0;
             let grown = f64::midpoint(1.0, (1.0 + 4.0 * momentum * momentum).sqrt());
             let carry = if is_uphill {
                 0.0
@@ -175,12 +221,48 @@ impl Table {
                 (momentum - 1.0) / grown
             };
             momentum = if is_uphill { 1.0 } else { grown };
-            let both = at.iter_mut().zip(&next).zip(&before);
-            both.for_each(|((at, next), before)| *at = next + carry * (next - before));
+            let is_last = moves.dot(&moves) <= MIN_STEP * MIN_STEP * next.dot(&next);
+            at = next.clone();
+            at.update(&moves, |next, step| next + carry * step);
             before = next;
+            if is_last {
+                break;
+            }
         }
         Ok(before)
     }
+
+    /// Returns the inverse of the curvature with the penalty.
+    fn inverse(&self, penalty: f64) -> Curvature {
+        match &self.curvature {
+            Curvature::Matrix(matrix) => {
+                let n_features = self.table.factors.len();
+                let mut matrix = matrix.clone();
+                for at in 0..=n_features {
+                    let is_intercept = at == n_features;
+                    let penalty = if is_intercept {
+                        INTERCEPT_PENALTY
+                    } else {
+                        penalty
+                    };
+                    matrix[at * (n_features + 1) + at] += penalty;
+                }
+                invert(&mut matrix, n_features + 1);
+                Curvature::Matrix(matrix)
+            }
+            Curvature::Largest(largest) => Curvature::Largest((largest + penalty).recip()),
+        }
+    }
+}
+
+/// Replaces the scores of a row by the derivatives of its loss.
+fn subtract_label(scores: &mut [f64], label: u32, weight: f64) {
+    let highest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let shares = scores.iter_mut();
+    shares.for_each(|score| *score = (*score - highest).exp());
+    let factor = weight / scores.iter().sum::<f64>();
+    scores.iter_mut().for_each(|share| *share *= factor);
+    scores[label as usize] -= weight;
 }
 
 /// Inverts a positive definite matrix of `n` rows.
@@ -206,6 +288,7 @@ fn invert(matrix: &mut [f64], n: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::data::Ragged;
 
     #[test]
     fn matrices_are_inverted() {
@@ -220,27 +303,29 @@ mod tests {
         }
     }
 
-    fn column() -> Column {
-        Column {
-            mean: 0.0,
-            factor: 1.0,
-            low: -1.0,
-            high: 1.0,
-        }
-    }
-
-    /// Every label is likeliest on its side, but not certain, and rows differ in weight.
-    fn table() -> Table {
+    /// Every label is likeliest on its side, but not certain, and rows differ in weight. The last of
+    /// `n_features` are rare.
+    fn table(n_features: usize) -> Table {
         let number = |at: usize| (at * 7919 % 101) as f64 / 50.0 - 1.0;
-        let values = (0..300).map(|at| if at % 3 == 2 { 1.0 } else { number(at) });
         let label = |at: usize| match at % 4 {
             0 => (at * 13 % 3) as u32,
-            _ => u32::from(number(3 * at) > 0.0) + u32::from(number(3 * at + 1) > 0.3),
+            _ => u32::from(number(2 * at) > 0.0) + u32::from(number(2 * at + 1) > 0.3),
         };
+        let mut rows = Ragged::default();
+        for at in 0..100 {
+            let rare = (2..n_features as u32).filter(|feature| at % 7 == *feature as usize % 7);
+            rows.push(
+                (0..2)
+                    .map(|i| (i, number(2 * at + i as usize)))
+                    .chain(rare.map(|i| (i, 2.0))),
+            );
+        }
         Table {
             n_classes: 3,
-            columns: [column(), column()].into(),
-            values: values.collect(),
+            columns: Vec::new(),
+            factors: vec![1.0; n_features],
+            means: (0..n_features).map(|at| at as f64 / 100.0).collect(),
+            rows,
             labels: (0..100).map(label).collect(),
             weights: (0..100).map(|at| 0.5 + f64::from(at % 3)).collect(),
         }
@@ -249,29 +334,40 @@ mod tests {
     /// At the lowest loss, all its partial derivatives are 0.
     #[test]
     fn fits_end_at_the_lowest_loss() {
-        let (table, rows) = (table(), (0..100).collect::<Vec<_>>());
-        let found = table.fit(&rows, 200, &Control::new(0)).unwrap();
-        let loss = |coefficients: &[f64]| -> f64 {
-            let row_loss = |&at: &usize| {
-                let mut scores = vec![0.0; 3];
-                table.score(at, coefficients, &mut scores);
-                let sum: f64 = scores.iter().map(|score| score.exp()).sum();
-                table.weights[at] * (sum.ln() - scores[table.labels[at] as usize])
+        let rows = (0..100).collect::<Vec<_>>();
+        for (n_features, penalty) in [(2, 0.1), (2, 10.0), (70, 10.0)] {
+            let table = table(n_features);
+            let regression = Regression::new(&table, &rows);
+            let loss = |coefficients: &Coefficients| -> f64 {
+                let of_features = coefficients.blocks[..n_features].as_flattened();
+                let squares: f64 = of_features.iter().map(|c| c * c).sum();
+                let mut loss = penalty * squares / 2.0;
+                coefficients.score(&table, &rows, |at, scores| {
+                    let scores = &scores.as_flattened()[..3];
+                    let sum: f64 = scores.iter().map(|score| score.exp()).sum();
+                    loss += table.weights[at] * (sum.ln() - scores[table.labels[at] as usize]);
+                });
+                loss
             };
-            let penalty: f64 = coefficients[..6].iter().map(|c| c * c).sum();
-            rows.iter().map(row_loss).sum::<f64>() + PENALTY * penalty / 2.0
-        };
-        for at in 0..9 {
-            let moved = [-1e-5, 1e-5].map(|step| {
-                let mut moved = found.clone();
-                moved[at] += step;
-                loss(&moved)
-            });
-            let slope = (moved[1] - moved[0]) / 2e-5;
-            assert!(slope.abs() < 1e-3, "{slope}");
+            let fit = |n_steps| regression.fit(penalty, n_steps, &Control::new(0)).unwrap();
+            let (found, short) = (fit(1000), fit(15));
+            let fall = loss(&fit(0)) - loss(&found);
+            assert!(fall > 5.0, "{fall}");
+            for (at, class) in (0..=n_features).flat_map(|at| (0..3).map(move |class| (at, class)))
+            {
+                let moved = [-1e-3, 1e-3].map(|step| {
+                    let mut moved = found.clone();
+                    moved.blocks[at][class] += step;
+                    loss(&moved)
+                });
+                let slope = (moved[1] - moved[0]) / 2e-3;
+                assert!(slope.abs() < 0.01 * fall, "{n_features} {penalty} {slope}");
+            }
+            // Few steps are nearly as good.
+            let lag = loss(&short) - loss(&found);
+            assert!(lag < 0.03 * fall, "{n_features} {penalty} {lag} {fall}");
+            // Padding has no part.
+            assert!(found.blocks.iter().all(|block| block[3] == 0.0));
         }
-        // Few steps are nearly as good.
-        let short = loss(&table.fit(&rows, 50, &Control::new(0)).unwrap());
-        assert!(short - loss(&found) < 1e-3);
     }
 }

@@ -26,13 +26,15 @@
 //! | `tree` | the trained tree, the votes of its leaves, its report |
 //! | `boost` | the rounds: Algorithm 2; warm starts, early stopping |
 //! | `frozen` | trees for prediction, and the routing of rows |
-//! | `linear`, `logistic` | linear scores beside the votes, and the regression that gives them |
+//! | `linear` | linear scores beside the votes |
+//! | `features`, `logistic` | columns as features; the regression that gives the scores |
 //! | `predict` | scores of blocks of rows; the slope of the probabilities |
 //! | `shap` | contributions of features to scores |
 //! | `model` | the classifier |
 
 mod boost;
 mod columns;
+mod features;
 mod frozen;
 mod grow;
 mod histogram;

@@ -390,7 +390,7 @@ impl Classifier for Gamble {
     /// | `features` | features with a split, in rising order |
     /// | `gain` | gain of a feature's splits, each as a share of its tree's weight |
     /// | `splits` | number of a feature's splits |
-    /// | `coefficients` | of all classes for each column of X, in the linear part; empty without it |
+    /// | `coefficients` | of all classes for each column of X, in the linear part; NaN for categories; empty without it |
     fn importances(&self) -> Report {
         let mut by_feature = BTreeMap::<u32, (f64, u64)>::new();
         for tree in &self.trees {
@@ -408,8 +408,7 @@ impl Classifier for Gamble {
         let found = by_feature.values();
         importances.column("gain", found.clone().map(|&(gain, _)| gain));
         importances.column("splits", found.map(|&(_, n_splits)| n_splits));
-        let coefficients = self.linear.coefficients.iter().copied();
-        importances.column("coefficients", coefficients);
+        importances.column("coefficients", self.linear.by_column());
         importances
     }
 
@@ -423,7 +422,7 @@ impl Classifier for Gamble {
         bundle.put_meta("n_classes", &self.n_classes);
         self.put(&mut bundle);
         // Models without it have no such part, as in earlier versions.
-        if !self.linear.coefficients.is_empty() {
+        if !self.linear.is_empty() {
             Nest::put(&self.linear, "linear", &mut bundle);
         }
         bundle

@@ -58,7 +58,7 @@ impl Predictor {
         common.resize(which.len(), 0.0);
         scores.clear();
         scores.resize(which.len() * n_classes, 0.0);
-        if wanted.start == 0 && !linear.coefficients.is_empty() {
+        if wanted.start == 0 && !linear.is_empty() {
             for (number, scores) in which.clone().zip(scores.chunks_exact_mut(n_classes)) {
                 rows.read(number, row);
                 linear.add(row, scores);

@@ -5,7 +5,7 @@ use rand::RngExt;
 use super::super::linear::LinearScores;
 use super::super::sampling::generator;
 use super::*;
-use crate::file::{Array, Bundle};
+use crate::file::Bundle;
 
 /// Returns rows whose class is the sign of a sum of columns, if `is_sum`, or of a product. The last
 /// columns are a constant and a category.
@@ -41,19 +41,9 @@ fn params() -> Params {
     }
 }
 
-fn scores(model: &Gamble, table: &Table) -> Vec<f64> {
-    let (rows, control) = (table.rows(), Control::new(0));
-    match model
-        .predict_scores(&Query::new(&rows, 1, &control))
-        .unwrap()
-    {
-        Array::F64(scores) => scores.to_vec(),
-        _ => unreachable!(),
-    }
-}
-
 fn error(model: &Gamble, table: &Table) -> f64 {
-    let wrong = scores(model, table)
+    let wrong = table
+        .scores(model)
         .chunks(2)
         .zip(&table.labels)
         .filter(|(scores, label)| u32::from(scores[1] > scores[0]) != **label)
@@ -74,14 +64,15 @@ fn sums_of_columns_are_learned_with_few_rows() {
     );
     assert_eq!(model.trees, alone.trees);
     assert!(error(&alone, &new) > 2.0 * error(&model, &new));
-    let coefficients = model.linear.coefficients.chunks(2);
-    for (column, of_column) in coefficients.enumerate() {
+    let coefficients = model.linear.by_column();
+    assert!(coefficients[10].is_nan());
+    for (column, of_column) in coefficients[..10].chunks(2).enumerate() {
         assert!((of_column[0] + of_column[1]).abs() < 1e-9);
         assert_eq!(of_column[1] == 0.0, column > 3);
         assert_eq!(of_column[1] > 0.0, column < 2);
     }
     // Probabilities are as confident as they are right.
-    let found = scores(&model, &new);
+    let found = new.scores(&model);
     let sure = found
         .chunks(2)
         .map(|row| 1.0 / (1.0 + (-model.slope * (row[0] - row[1]).abs()).exp()));
@@ -93,7 +84,7 @@ fn sums_of_columns_are_learned_with_few_rows() {
 fn trees_vote_alone_where_sums_say_nothing() {
     let learned = table(300, false, 1);
     let model = learned.learn(params(), 1);
-    assert!(model.linear.coefficients.is_empty());
+    assert!(model.linear.is_empty());
     let alone = learned.learn(
         Params {
             linear: false,
@@ -101,7 +92,7 @@ fn trees_vote_alone_where_sums_say_nothing() {
         },
         1,
     );
-    assert_eq!(scores(&model, &learned), scores(&alone, &learned));
+    assert_eq!(learned.scores(&model), learned.scores(&alone));
 }
 
 /// Validation rows measure the trees, and must measure the model.
@@ -112,7 +103,7 @@ fn trees_vote_alone_with_validation_rows() {
         ..params()
     };
     let model = table(300, true, 1).learn(stopping, 1);
-    assert!(model.linear.coefficients.is_empty());
+    assert!(model.linear.is_empty());
 }
 
 #[test]
@@ -125,7 +116,7 @@ fn missing_values_count_as_means() {
         .for_each(|value| *value = f32::NAN);
     let model = learned.learn(params(), 2);
     let mut rows = table(2, true, 3);
-    let coefficient = model.linear.coefficients[3];
+    let coefficient = model.linear.by_column()[3];
     assert!(coefficient > 0.0);
     let present: Vec<f64> = learned
         .values
@@ -168,11 +159,11 @@ fn scores_do_not_extrapolate() {
     let mut rows = table(2, true, 3);
     let ends = [1e3, 1e30].map(|value| {
         rows.values[0] = value;
-        scores(&model, &rows)
+        rows.scores(&model)
     });
     assert_eq!(ends[0], ends[1]);
     rows.values[0] = 50.0;
-    assert_ne!(scores(&model, &rows), ends[0]);
+    assert_ne!(rows.scores(&model), ends[0]);
 }
 
 #[test]
@@ -182,17 +173,90 @@ fn files_keep_the_linear_part() {
     let bytes = model.to_bundle().to_bytes().unwrap();
     let read = || Bundle::from_bytes(&bytes).unwrap();
     let again = Gamble::from_bundle(read()).unwrap();
-    assert_eq!(scores(&again, &learned), scores(&model, &learned));
-    for name in ["coefficients", "means", "lows", "highs", "at_means"] {
-        for bad in [vec![], vec![f64::NAN; 12]] {
-            let mut bundle = read();
-            let mut part = bundle.unnest("linear").unwrap();
-            part.take::<f64>(name).unwrap();
-            part.put(name, bad);
-            bundle.nest("linear", part);
-            let error = Gamble::from_bundle(bundle).unwrap_err().to_string();
-            let is_clear = error.contains("the linear scores do not match");
-            assert!(is_clear || error.contains("out of range"), "{error}");
+    assert_eq!(learned.scores(&again), learned.scores(&model));
+    let damage = |change: &dyn Fn(&mut Bundle)| {
+        let mut bundle = read();
+        let mut part = bundle.unnest("linear").unwrap();
+        change(&mut part);
+        bundle.nest("linear", part);
+        let error = Gamble::from_bundle(bundle).unwrap_err().to_string();
+        let is_clear = error.contains("the linear scores do not match");
+        assert!(is_clear || error.contains("out of range"), "{error}");
+    };
+    for name in ["coefficients", "at_zeros", "columns.mean", "columns.high"] {
+        damage(&|part| {
+            let n = part.take::<f64>(name).unwrap().len();
+            part.put(name, vec![f64::NAN; n]);
+        });
+    }
+    for name in ["coefficients", "at_zeros"] {
+        damage(&|part| {
+            let mut numbers = part.take::<f64>(name).unwrap();
+            numbers.pop();
+            part.put(name, numbers);
+        });
+    }
+    damage(&|part| {
+        let mut firsts = part.take::<u32>("columns.first").unwrap();
+        firsts[5] += 1;
+        part.put("columns.first", firsts);
+    });
+    damage(&|part| {
+        let mut categories = part.take_any::<f32>("columns.categories").unwrap();
+        categories.reverse();
+        part.put("columns.categories", categories);
+    });
+}
+
+/// Returns rows of categories, whose class is the sign of a sum of a number for each. Missing values
+/// are a category.
+fn categories(n_rows: usize, seed: u64) -> Table {
+    let (mut random, width) = (generator(seed, 0, 0), 40);
+    let (mut values, mut labels) = (Vec::new(), Vec::new());
+    for _ in 0..n_rows {
+        let mut sum = 0.0;
+        for column in 0..width {
+            let category = random.random_range(0..4);
+            sum += [-2.0, -1.0, 1.0, 2.0][(category + column) % 4];
+            values.push([0.0, 7.0, 2.0, f32::NAN][category]);
+        }
+        labels.push(u32::from(sum > 0.0));
+    }
+    Table {
+        values,
+        width,
+        weights: vec![1.0; n_rows],
+        labels,
+        n_classes: 2,
+    }
+}
+
+#[test]
+fn sums_of_categories_are_learned() {
+    let (learned, mut new) = (categories(600, 1), categories(1000, 2));
+    let params = Params {
+        categorical_features: (0..40).collect(),
+        ..params()
+    };
+    let model = learned.learn(params.clone(), 1);
+    let alone = learned.learn(
+        Params {
+            linear: false,
+            ..params
+        },
+        1,
+    );
+    assert!(error(&alone, &new) > 1.5 * error(&model, &new));
+    // Contributions sum to scores, also of categories that no row had.
+    new.values[..5].fill(5.0);
+    let found = new.scores(&model);
+    let (rows, control) = (new.rows(), Control::new(0));
+    let query = Query::new(&rows, 1, &control);
+    for class in 0..2 {
+        let contributions = model.contributions(&query, &[class; 1000]).unwrap();
+        for (row, contributions) in contributions.iter().enumerate() {
+            let sum: f64 = contributions.iter().map(|(_, part)| part).sum();
+            assert!((sum - found[2 * row + class as usize]).abs() < 1e-6);
         }
     }
 }
