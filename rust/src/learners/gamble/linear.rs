@@ -77,6 +77,9 @@ impl LinearScores {
 
     /// Returns whether the numbers fit columns and classes, and give no extreme scores.
     pub fn is_sound(&self, n_columns: usize, n_classes: usize) -> bool {
+        if self.is_empty() {
+            return self.coefficients.is_empty() && self.at_zeros.is_empty();
+        }
         let mut n_features = 0;
         let are_placed = self.columns.iter().all(|column| {
             let is_placed = column.first as usize == n_features;
@@ -84,9 +87,6 @@ impl LinearScores {
             let categories = column.categories.windows(2);
             is_placed && categories.into_iter().all(|pair| pair[0] < pair[1])
         });
-        if self.is_empty() {
-            return self.coefficients.is_empty() && self.at_zeros.is_empty();
-        }
         let lengths = (
             self.columns.len(),
             self.coefficients.len(),
@@ -127,16 +127,12 @@ impl LinearScores {
 
     /// Adds the scores of a row.
     pub fn add(&self, row: &RowBuffer, scores: &mut [f64]) {
-        let mut add = |coefficients: &[f64], factor: f64| {
-            let scores = scores.iter_mut().zip(coefficients);
-            scores.for_each(|(score, coefficient)| *score += factor * coefficient);
-        };
-        add(&self.at_zeros, 1.0);
+        add_product(scores, 1.0, &self.at_zeros);
         for (&column, &value) in row.columns.iter().zip(&row.values) {
             let column = &self.columns[column as usize];
             for (value, sign) in [(value, 1.0), (0.0, -1.0)] {
                 if let Some((coefficients, distance)) = self.feature(column, value) {
-                    add(coefficients, sign * distance);
+                    add_product(scores, sign * distance, coefficients);
                 }
             }
         }
@@ -260,8 +256,7 @@ impl LinearScores {
         let mut at_zeros = linear.at_zeros.clone();
         for column in &linear.columns {
             if let Some((coefficients, distance)) = linear.feature(column, 0.0) {
-                let scores = at_zeros.iter_mut().zip(coefficients);
-                scores.for_each(|(score, coefficient)| *score += distance * coefficient);
+                add_product(&mut at_zeros, distance, coefficients);
             }
         }
         linear.at_zeros = at_zeros;
@@ -312,6 +307,12 @@ fn outcomes(table: &Table, rows: &[usize], coefficients: &Coefficients) -> Vec<S
         found.push(scored(scores, table.labels[at], table.weights[at]));
     });
     found
+}
+
+/// Adds `factor` times the coefficients to the scores.
+fn add_product(scores: &mut [f64], factor: f64, coefficients: &[f64]) {
+    let pairs = scores.iter_mut().zip(coefficients);
+    pairs.for_each(|(score, coefficient)| *score += factor * coefficient);
 }
 
 /// Returns how far a value is from the mean. Missing values count as the mean, and values that are not

@@ -34,8 +34,8 @@ fn add(numbers: &mut Block, factor: f64, others: &Block) {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Coefficients {
     /// Number of blocks of a feature.
-    pub n_blocks: usize,
-    pub blocks: Vec<Block>,
+    n_blocks: usize,
+    blocks: Vec<Block>,
 }
 
 impl Coefficients {
@@ -135,6 +135,26 @@ enum Curvature {
     Largest(f64),
 }
 
+impl Curvature {
+    /// Subtracts the product with `slopes`.
+    fn subtract_product(&self, slopes: &Coefficients, from: &mut Coefficients) {
+        let n_blocks = slopes.n_blocks;
+        match self {
+            Self::Matrix(matrix) => {
+                let factors = matrix.chunks_exact(slopes.blocks.len() / n_blocks);
+                for (numbers, factors) in from.blocks.chunks_exact_mut(n_blocks).zip(factors) {
+                    let slopes = slopes.blocks.chunks_exact(n_blocks);
+                    for (factor, slopes) in factors.iter().zip(slopes) {
+                        let pairs = numbers.iter_mut().zip(slopes);
+                        pairs.for_each(|(number, slope)| add(number, -factor, slope));
+                    }
+                }
+            }
+            Self::Largest(factor) => from.update(slopes, |number, slope| number - factor * slope),
+        }
+    }
+}
+
 /// A regression of some rows of a table.
 pub struct Regression<'a> {
     pub table: &'a Table,
@@ -160,7 +180,7 @@ impl<'a> Regression<'a> {
             };
             Curvature::Matrix((0..=n_features).flat_map(row).collect())
         } else {
-            // No product of features is orthogonal to the start.
+            // The start has a part in all directions, so it turns to the longest.
             let start = vector.blocks.iter_mut().enumerate();
             start.for_each(|(at, block)| block[0] = (at as f64 + 1.0).sin());
             let mut largest = 0.0;
@@ -195,21 +215,7 @@ impl<'a> Regression<'a> {
             let penalized = penalized.take(n_features * n_blocks);
             penalized.for_each(|(slope, at)| add(slope, penalty, at));
             let mut next = at.clone();
-            match &inverse {
-                Curvature::Matrix(matrix) => {
-                    let factors = matrix.chunks_exact(n_features + 1);
-                    for (numbers, factors) in next.blocks.chunks_exact_mut(n_blocks).zip(factors) {
-                        let slopes = slopes.blocks.chunks_exact(n_blocks);
-                        for (factor, slopes) in factors.iter().zip(slopes) {
-                            let pairs = numbers.iter_mut().zip(slopes);
-                            pairs.for_each(|(number, slope)| add(number, -factor, slope));
-                        }
-                    }
-                }
-                Curvature::Largest(factor) => {
-                    next.update(&slopes, |number, slope| number - factor * slope);
-                }
-            }
+            inverse.subtract_product(&slopes, &mut next);
             let mut moves = next.clone();
             moves.update(&before, |next, before| next - before);
             // Momentum against the slope starts from 0.
