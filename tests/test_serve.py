@@ -526,11 +526,13 @@ def test_a_reload_loses_no_request(tmp_path):
 
 def stop_answers_the_current_request(process, client, number):
     body = json.dumps({"texts": ["card of mine"] * 5}).encode()
-    request = b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body)
+    request = b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n" % len(body)
     address = client.base_url.host, client.base_url.port
     with socket.create_connection(address, SECONDS) as link:
-        link.sendall(request + body[:10])
-        assert client.get("/health").status_code == 200  # the head has arrived
+        link.sendall(request + b"expect: 100-continue\r\n\r\n" + body[:10])
+        # The server waits for the rest of the body.
+        assert link.recv(1000).startswith(b"HTTP/1.1 100 ")
+        assert client.get("/health").status_code == 200
         process.send_signal(number)
         # No new connections, but the rest of the request still counts.
         deadline = time.monotonic() + SECONDS
