@@ -335,6 +335,8 @@ pub(crate) fn multiply_bytes<const R: usize>(
             };
         }
     }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = next;
     multiply_bytes_anywhere(weights, rows)
 }
 
