@@ -190,11 +190,14 @@ def test_a_model_is_replaced_at_the_end(folder, whole, monkeypatch):
     assert load(folder / MAIN).classes_.dtype.kind == "U"
 
 
-def test_whole_models_are_asked_for_by_name(tmp_path):
-    for params in ({"threshold": "micro"}, {"beta": 0.5}):
-        with pytest.raises(ValueError, match="in a folder, beta must be 1"):
-            trained(Y, tmp_path, **params)
-    assert os.listdir(tmp_path) == []
+@pytest.mark.parametrize("params", [{"threshold": "macro"}, {"beta": 0.5}])
+def test_thresholds_and_centroids_are_those_of_the_whole_model(params, whole, tmp_path):
+    trained(Y, tmp_path, **params)
+    assert len(groups_in(tmp_path)) == 3
+    parts, other = load(tmp_path / MAIN), trained(Y, **params)
+    same(parts, other, X_TEST)
+    same_sets(parts, other)
+    assert (other.predict(X_TEST) != whole.predict(X_TEST)).nnz > 0
 
 
 def test_workers_write_and_predict(tmp_path):

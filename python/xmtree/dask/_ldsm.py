@@ -42,15 +42,13 @@ def ldsm_tasks(
     plan_future, plan = planned(tasks, local, data, classes)
     n_classes, is_set = len(plan.labels.classes), plan.labels.form != "labels"
     fits = is_set and isinstance(local.threshold, str)
-    if folder is not None and (fits or local.beta < 1):
-        raise ValueError("in a folder, beta must be 1, and threshold None or numbers")
     if is_set and local.threshold is not None and not fits:
         checked(local.threshold, n_classes)
     n_held_out = n_for_thresholds(plan.n_rows) if fits else 0
     parts = training_parts(tasks, plan_future, local, data, n_held_out, labeled=True)
     thresholds: Any = unfitted(str(local.threshold), n_classes) if fits else None
     if n_held_out:
-        first = _model(tasks, plan, parts, "others", workers, tasks.submit)
+        first = _model(tasks, plan, parts, "others", workers, tasks.submit, folder)
         found = [tasks.submit("held-out", held_out, one) for one in parts]
         thresholds = tasks.submit("thresholds", _thresholds, plan_future, first, found)
     model = _model(tasks, plan, parts, "all", workers, tasks.together, folder)
@@ -238,7 +236,8 @@ class DaskLdSMClassifier(DaskEstimator):
         ----------
         folder : str or Path
             Shared by this process and all workers, which write a file for each group of labels.
-            :func:`xmtree.load` opens its "model.xmtree". Another model there is replaced last.
+            :func:`xmtree.load` opens its "model.xmtree". Another model there is replaced last. For
+            fitted thresholds it holds a second model meanwhile.
         X, y, sample_weight, classes : as for :meth:`fit`
 
         Returns
@@ -247,8 +246,8 @@ class DaskLdSMClassifier(DaskEstimator):
 
         Raises
         ------
-        ValueError, OSError
-            Also if ``beta`` is below 1, a threshold is fitted, or the folder cannot be written.
+        OSError
+            If the folder cannot be written.
         """
         path = Path(folder).absolute()
         path.mkdir(parents=True, exist_ok=True)

@@ -17,8 +17,8 @@ const STEP: usize = 512;
 struct Row {
     columns: Vec<u32>,
     values: Vec<f32>,
-    /// The labels that the trees find, and their scores, best first.
-    by_trees: Vec<(u32, f32)>,
+    /// The labels that the trees find, their scores, best first, and these re-ranked by centroids.
+    by_trees: Vec<(u32, f32, f32)>,
     /// Labels and their final scores.
     best: Vec<(u32, f32)>,
     /// Candidates by an index that is not complete: labels, their bounds and final scores.
@@ -29,16 +29,21 @@ struct Row {
 struct PartRanker<'a> {
     part: &'a GroupScorers,
     ranker: Ranker,
+    /// Scores of the trees, and these re-ranked.
     scores: LabelScores,
+    reranked: LabelScores,
+    is_reranked: bool,
     block: RaggedRows,
 }
 
 impl<'a> PartRanker<'a> {
-    fn new(part: &'a GroupScorers) -> Self {
+    fn new(part: &'a GroupScorers, is_reranked: bool) -> Self {
         Self {
             part,
             ranker: Ranker::default(),
             scores: LabelScores::new(part.labels.len()),
+            reranked: LabelScores::new(part.labels.len()),
+            is_reranked,
             block: RaggedRows::default(),
         }
     }
@@ -59,28 +64,37 @@ impl<'a> PartRanker<'a> {
         let mut top = TopK::new(k.min(labels.len()));
         for (i, row) in rows.iter_mut().enumerate() {
             self.scores.clear();
-            for &(label, score) in &row.by_trees {
+            self.reranked.clear();
+            for &(label, score, reranked) in &row.by_trees {
                 if let Some(i) = number(label) {
                     self.scores.set(i, score);
+                    self.reranked.set(i, reranked);
                 }
             }
             ranker.read(scorers, &self.block, i, &self.scores);
+            let reranked = self.reranked.by_label();
+            let score = |i: u32| ranker.score(scorers, i, reranked[i as usize]);
             if scorers.weights.is_index_complete() {
                 top.clear();
-                ranker.best(scorers, &self.scores, &mut top);
+                if self.is_reranked {
+                    let visit = |i, _| top.push(i, score(i));
+                    ranker.for_each_label(scorers, &self.scores, 0.0, visit);
+                } else {
+                    ranker.best(scorers, &self.scores, &mut top);
+                }
                 let best = top.entries().map(|(i, score)| (labels[i as usize], score));
                 row.best.extend(best);
                 keep_best(&mut row.best, k);
                 continue;
             }
-            for &(label, score) in row.by_trees.iter().take(N_CANDIDATES) {
+            for &(label, ..) in row.by_trees.iter().take(N_CANDIDATES) {
                 if let Some(i) = number(label) {
-                    row.best.push((label, ranker.score(scorers, i, score)));
+                    row.best.push((label, score(i)));
                 }
             }
             for &(i, bound) in ranker.by_bound() {
-                let score = ranker.score(scorers, i, self.scores.by_label()[i as usize]);
-                row.by_bound.push((labels[i as usize], bound, score));
+                let label = labels[i as usize];
+                row.by_bound.push((label, bound, score(i)));
             }
             let by_bound = &mut row.by_bound;
             by_bound.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
@@ -131,7 +145,7 @@ impl Ldsm {
             let blocks = Blocks {
                 query,
                 step: STEP,
-                new_predictor: || PartRanker::new(&part),
+                new_predictor: || PartRanker::new(&part, self.centroids.is_some()),
             };
             blocks.each(rows.chunks_mut(STEP), |ranker, _, rows| {
                 ranker.rank(rows, k);
@@ -185,8 +199,10 @@ impl Ldsm {
                 predictor.score_row(i);
                 let (columns, values) = predictor.row(i);
                 (row.columns, row.values) = (columns.to_vec(), values.to_vec());
-                predictor.for_each_label(0.0, |label, score| row.by_trees.push((label, score)));
                 let by_trees = &mut row.by_trees;
+                predictor.for_each_label(0.0, |label, score| {
+                    by_trees.push((label, score, predictor.score(label, score)));
+                });
                 by_trees.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
                 by_trees.shrink_to_fit();
             }

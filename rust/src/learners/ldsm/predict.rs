@@ -357,7 +357,7 @@ impl Predictor<'_> {
     }
 
     /// Returns the final score of a label of the current row, from the trees' score.
-    fn score(&self, label: u32, by_trees: f32) -> f32 {
+    pub fn score(&self, label: u32, by_trees: f32) -> f32 {
         let memory = &*self.memory;
         let score = match self.centroids {
             Some(centroids) if by_trees > 0.0 => {
