@@ -2,7 +2,8 @@
 //! wheel serves all processors.
 //!
 //! Products and sums are rounded separately (no fused multiply-add), and every sum uses [`LANES`]
-//! fixed lanes. So all variants, and therefore all models, agree to the last bit on every machine.
+//! fixed lanes. So all variants agree to the last bit. Models trained on other platforms may still
+//! differ in last bits, because `exp` and `ln` come from their C libraries.
 
 // Sums must be inlined into the function that is compiled for an instruction set.
 #![allow(clippy::inline_always)]
