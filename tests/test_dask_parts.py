@@ -208,9 +208,10 @@ def test_workers_write_and_predict(tmp_path):
         [da.from_delayed(parts[i], (60 + i * 15, 200), meta=X[:0]) for i in (0, 2)]
     )
     with Client(processes=False, dashboard_address=":0", n_workers=1, threads_per_worker=2):
-        model = DaskLdSMClassifier(**QUICK).fit_to_folder(folder, X, Y)
+        model = DaskLdSMClassifier(**QUICK, threshold="micro").fit_to_folder(folder, X, Y)
         local = model.to_local()
         assert type(local) is LdSMClassifier
+        assert local.threshold_ != 0.5
         wanted = local.predict_topk(X_TEST, 4)
         again = DaskLdSMClassifier.from_local(load(folder / MAIN))
         assert again.get_params() == model.get_params()
