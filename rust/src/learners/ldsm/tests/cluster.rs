@@ -60,12 +60,12 @@ fn missing_parts_are_refused() {
 
 #[test]
 fn scorers_of_groups_are_joined() {
-    check_groups(with_scorers());
+    check_groups(&with_scorers());
 }
 
 #[test]
 fn scorers_of_groups_are_joined_with_centroids() {
-    check_groups(Params {
+    check_groups(&Params {
         beta: 0.3,
         ..with_scorers()
     });
@@ -73,9 +73,9 @@ fn scorers_of_groups_are_joined_with_centroids() {
 
 /// Each label with rows has a scorer, whatever its group, no group may be missing, and predictions
 /// are the same group by group.
-fn check_groups(params: Params) {
+fn check_groups(params: &Params) {
     let (data, control) = (fixed(120, false), control());
-    let training = TrainingSet::read(&params, &data.batch(), None, 1, &control).unwrap();
+    let training = TrainingSet::read(params, &data.batch(), None, 1, &control).unwrap();
     let numbers: Vec<usize> = (0..params.n_estimators as usize).collect();
     let trees = Ldsm::with_trees(&training, &numbers, 1, &control).unwrap();
     let examples = &training.examples;
