@@ -29,10 +29,9 @@ struct Row {
 struct PartRanker<'a> {
     part: &'a GroupScorers,
     ranker: Ranker,
-    /// Scores of the trees, and these re-ranked.
+    /// Scores of the trees, and these re-ranked if the model has centroids.
     scores: LabelScores,
-    reranked: LabelScores,
-    is_reranked: bool,
+    reranked: Option<LabelScores>,
     block: RaggedRows,
 }
 
@@ -42,8 +41,7 @@ impl<'a> PartRanker<'a> {
             part,
             ranker: Ranker::default(),
             scores: LabelScores::new(part.labels.len()),
-            reranked: LabelScores::new(part.labels.len()),
-            is_reranked,
+            reranked: is_reranked.then(|| LabelScores::new(part.labels.len())),
             block: RaggedRows::default(),
         }
     }
@@ -64,19 +62,21 @@ impl<'a> PartRanker<'a> {
         let mut top = TopK::new(k.min(labels.len()));
         for (i, row) in rows.iter_mut().enumerate() {
             self.scores.clear();
-            self.reranked.clear();
+            self.reranked.iter_mut().for_each(LabelScores::clear);
             for &(label, score, reranked) in &row.by_trees {
                 if let Some(i) = number(label) {
                     self.scores.set(i, score);
-                    self.reranked.set(i, reranked);
+                    if let Some(scores) = &mut self.reranked {
+                        scores.set(i, reranked);
+                    }
                 }
             }
             ranker.read(scorers, &self.block, i, &self.scores);
-            let reranked = self.reranked.by_label();
-            let score = |i: u32| ranker.score(scorers, i, reranked[i as usize]);
+            let before = self.reranked.as_ref().unwrap_or(&self.scores).by_label();
+            let score = |i: u32| ranker.score(scorers, i, before[i as usize]);
             if scorers.weights.is_index_complete() {
                 top.clear();
-                if self.is_reranked {
+                if self.reranked.is_some() {
                     let visit = |i, _| top.push(i, score(i));
                     ranker.for_each_label(scorers, &self.scores, 0.0, visit);
                 } else {
