@@ -17,10 +17,12 @@ from xmtree.dask._ldsm import _grouped, _places
 from xmtree.datasets import make_xmc
 from xmtree.metrics import precision_at_k
 
-N_LABELS, N_ROWS = 256, 1500
+N_LABELS, N_ROWS = 160, 1000
 ALL = make_xmc(N_ROWS + 600, 300, N_LABELS, multilabel=True, noise=0.2, random_state=0)
 (X, X_TEST), (Y, Y_TEST) = ((each[:N_ROWS], each[N_ROWS:]) for each in ALL)
 ONE_LABEL = np.asarray(Y.argmax(axis=1)).ravel()
+#: Rows of tests that compare models by bytes, not by accuracy.
+FEW = 400, X[:400], Y[:400]
 #: A fixed cost skips comparisons, in tests of something else.
 FITTED = {"n_estimators": 3, "max_nodes": 200, "random_state": 0}
 QUICK = FITTED | {"cost": 1.0}
@@ -46,8 +48,8 @@ def local():
 
 @pytest.fixture(scope="module")
 def halves():
-    """Return the model of eight partitions whose trees know half of the rows."""
-    return trained(in_parts(8, X, Y))
+    """Return the model of eight partitions whose trees know half of few rows."""
+    return trained(in_parts(8, *FEW[1:]), FEW[0] // 2)
 
 
 @pytest.mark.parametrize("rows", [N_ROWS // 5, N_ROWS // 2, N_ROWS])
@@ -63,33 +65,39 @@ def test_eight_partitions_are_nearly_as_accurate_as_one_machine(rows, local):
 
 
 def test_partitions_and_seed_decide(halves):
-    assert bytes_of(trained(in_parts(8, X, Y))) == bytes_of(halves)
-    assert bytes_of(trained(in_parts(7, X, Y))) != bytes_of(halves)
+    n_rows, X, Y = FEW
+
+    def found(parts, **others):
+        return bytes_of(trained(parts, n_rows // 2, **others))
+
+    assert found(in_parts(8, X, Y)) == bytes_of(halves)
+    assert found(in_parts(7, X, Y)) != bytes_of(halves)
     # The number of workers does not matter, nor do partitions without rows or weight at the end.
     workers = {str(number): {"nthreads": 2, "memory_limit": 0} for number in range(3)}
-    assert bytes_of(trained(in_parts(8, X, Y), workers=workers)) == bytes_of(halves)
+    assert found(in_parts(8, X, Y), workers=workers) == bytes_of(halves)
     parts = [*in_parts(8, X, Y), (X[:0], Y[:0], None)]
     parts = [(*part[:2], np.full(part[0].shape[0], 2.0)) for part in parts]
     parts.append((X[:50], Y[:50], np.zeros(50)))
-    assert bytes_of(trained(parts)) == bytes_of(halves)
+    assert found(parts) == bytes_of(halves)
 
 
-def test_all_rows_of_one_partition_give_the_model_of_one_machine(local):
-    assert bytes_of(trained([(X, Y, None)], N_ROWS)) == bytes_of(local)
-    few = Y[:, :100]
-    wanted = LdSMClassifier(**QUICK).fit(X, few)
-    assert bytes_of(trained(in_parts(3, X, few), N_ROWS)) == bytes_of(wanted)
-    none = LdSMClassifier(**QUICK, scorers="none").fit(X, Y)
-    assert bytes_of(trained(in_parts(3, X, Y), N_ROWS, scorers="none")) == bytes_of(none)
+def test_all_rows_of_one_partition_give_the_model_of_one_machine():
+    n_rows, X, Y = FEW
+    for n_parts, y, options in ((1, Y, {}), (3, Y[:, :100], {}), (3, Y, {"scorers": "none"})):
+        wanted = LdSMClassifier(**QUICK, **options).fit(X, y)
+        assert bytes_of(trained(in_parts(n_parts, X, y), n_rows, **options)) == bytes_of(wanted)
 
 
 def test_weights_are_rows():
     """Only the relation of weights matters, over all partitions."""
-    weights = 1.0 + np.arange(N_ROWS) % 2
+    n_rows, X, Y = FEW
+    weights = 1.0 + np.arange(n_rows) % 2
     parts = [in_parts(4, X, Y, scale * weights) for scale in (1.0, 4.0)]
-    first, second = (trained(each) for each in parts)
-    assert bytes_of(first) == bytes_of(second)
-    assert bytes_of(first) != bytes_of(trained(in_parts(4, X, Y)))
+    first, second, plain = (
+        bytes_of(trained(each, n_rows // 2)) for each in (*parts, in_parts(4, X, Y))
+    )
+    assert first == second
+    assert first != plain
 
 
 def test_labels_that_are_rare_or_in_one_partition_are_learned(local):
@@ -104,7 +112,7 @@ def test_labels_that_are_rare_or_in_one_partition_are_learned(local):
 
 @pytest.mark.parametrize(
     "options",
-    [{"n_bits": 9}, {"cost": None}, {"n_negatives": 0}, {"beta": 0.5}, {"scaling": "standard"}],
+    [{"cost": None, "n_bits": 9}, {"n_negatives": 0}, {"beta": 0.5, "scaling": "standard"}],
     ids=str,
 )
 def test_options(options):
@@ -118,16 +126,15 @@ def test_single_labels_and_dense_columns():
     rng = np.random.default_rng(0)
     centers = rng.normal(size=(N_LABELS, 32))
     rows = (centers[ONE_LABEL] + rng.normal(size=(N_ROWS, 32))).astype(np.float32)
-    wanted = LdSMClassifier(**QUICK).fit(rows[:1200], ONE_LABEL[:1200])
-    model = trained(in_parts(4, rows[:1200], ONE_LABEL[:1200]))
-    scores = [each.score(rows[1200:], ONE_LABEL[1200:]) for each in (model, wanted)]
+    wanted = LdSMClassifier(**QUICK).fit(rows[:800], ONE_LABEL[:800])
+    model = trained(in_parts(4, rows[:800], ONE_LABEL[:800]))
+    scores = [each.score(rows[800:], ONE_LABEL[800:]) for each in (model, wanted)]
     assert scores[0] > scores[1] - 0.03
 
 
-@pytest.mark.parametrize("average", ["row", "micro", "macro"])
-def test_thresholds_are_fitted_on_rows_that_a_first_model_leaves_out(average):
-    wanted = LdSMClassifier(**QUICK, threshold=average).fit(X, Y)
-    model = trained(in_parts(4, X, Y), threshold=average)
+def test_thresholds_are_fitted_on_rows_that_a_first_model_leaves_out():
+    wanted = LdSMClassifier(**QUICK, threshold="macro").fit(X, Y)
+    model = trained(in_parts(4, X, Y), threshold="macro")
     assert np.unique(model.threshold_).tolist() != [0.5]
     both = [each.predict(X_TEST) for each in (model, wanted)]
     f1 = [2 * each.multiply(Y_TEST).sum() / (each.sum() + Y_TEST.sum()) for each in both]

@@ -28,6 +28,7 @@ TESTS = (
     "test_parameters.py",
     "test_dask.py",
     "test_dask_ldsm.py",
+    "test_dask_parts.py",
     "test_dask_relay.py",
     "test_dask_without_cluster.py",
     "test_serve.py",
