@@ -16,11 +16,13 @@
 //! no more than that of one row, so problems with equal rows get more rounds.
 
 use std::iter;
+use std::ops::Range;
 
 use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 use super::rows::{DistinctRows, ScorerRows};
+use crate::data::LocalIds;
 
 /// Stopping rule of a solution.
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +32,8 @@ pub struct Accuracy {
     pub tolerance: f64,
 }
 
-/// A solver of one problem after the other.
+/// A solver of one problem after the other. The rows of a problem are copied, and their columns get
+/// numbers of their own, so that a problem's rows and weights lie side by side in the cache.
 #[derive(Debug)]
 pub struct Solver<'a> {
     rows: &'a ScorerRows<'a>,
@@ -39,8 +42,12 @@ pub struct Solver<'a> {
     places: Vec<u32>,
     /// Accuracy of the next solution.
     pub accuracy: Accuracy,
-    /// w by column, all zero between problems.
+    /// The columns of the problem.
+    columns: LocalIds,
+    /// w by number of the column.
     weights: Vec<f64>,
+    /// The numbers of the columns and the values of all examples, end to end.
+    features: Vec<(u32, f32)>,
     /// w of the dense columns.
     dense: Vec<f32>,
     bias: f64,
@@ -67,6 +74,9 @@ pub struct SvmExample {
     /// The first of the rows.
     pub row: u32,
     n_rows: u32,
+    /// Its part of the solver's features.
+    start: usize,
+    n_features: usize,
     /// y: 1 or -1.
     pub sign: f64,
     /// The dual variable a.
@@ -105,7 +115,9 @@ impl<'a> Solver<'a> {
             distinct,
             places: Vec::new(),
             accuracy,
-            weights: vec![0.0; rows.n_features()],
+            columns: LocalIds::new(rows.n_features()),
+            weights: Vec::new(),
+            features: Vec::new(),
             dense: vec![0.0; rows.dense.width()],
             bias: 0.0,
             examples: Vec::new(),
@@ -141,24 +153,30 @@ impl<'a> Solver<'a> {
         let negatives = problem.negatives.iter().copied().flatten();
         self.read(negatives.copied(), -1.0, problem.cost);
         self.read(problem.late_positives.iter().copied(), 1.0, positive_cost);
+        self.weights.resize(self.columns.len(), 0.0);
         let duals = duals.iter().copied().chain(iter::repeat(0.0));
         for (i, alpha) in (0..self.examples.len()).zip(duals) {
             let example = &mut self.examples[i];
-            let row = example.row;
             example.alpha = f64::from(alpha);
             example.diagonal = 0.5 / example.cost;
-            example.inverse = (self.rows.square(row) + example.diagonal).recip();
+            example.inverse = (self.rows.square(example.row) + example.diagonal).recip();
             if example.alpha > 0.0 {
-                let factor = example.alpha * example.sign;
-                self.add::<true>(row, factor);
+                let example = *example;
+                self.add::<true>(&example, example.alpha * example.sign);
             }
         }
     }
 
     /// Adds the examples of rows of one sign, with `cost` for the loss of a row of weight 1.
     fn read(&mut self, rows: impl Iterator<Item = u32>, sign: f64, cost: f64) {
+        /// Number of rows that a row is prefetched ahead.
+        const N_AHEAD: usize = 8;
         let start = self.examples.len();
-        for row in rows {
+        let rows: Vec<u32> = rows.collect();
+        for (at, &row) in rows.iter().enumerate() {
+            if let Some(&next) = rows.get(at + N_AHEAD) {
+                self.rows.prefetch(next);
+            }
             let cost = cost * f64::from(self.rows.examples.weight(row));
             let first = self.distinct.first(row);
             let known = first.and_then(|first| self.places.get(first as usize));
@@ -171,9 +189,15 @@ impl<'a> Solver<'a> {
                 self.places.resize(self.rows.examples.len(), u32::MAX);
                 self.places[first as usize] = self.examples.len() as u32;
             }
+            let (columns, values) = self.rows.features::<true>(row);
+            let start = self.features.len();
+            let numbers = columns.iter().map(|&column| self.columns.insert(column));
+            self.features.extend(numbers.zip(values.iter().copied()));
             let example = SvmExample {
                 row,
                 n_rows: 1,
+                start,
+                n_features: columns.len(),
                 sign,
                 alpha: 0.0,
                 cost,
@@ -228,8 +252,7 @@ impl<'a> Solver<'a> {
             self.run(n, seed);
         }
         let rows = problem.rows().filter(|&row| is_out(row));
-        rows.map(|row| (row, self.margin::<true>(row) as f32))
-            .collect()
+        rows.map(|row| (row, self.margin_of(row) as f32)).collect()
     }
 
     /// Removes the part of the rows that `is_out` names from the solution. Returns the number of
@@ -240,16 +263,12 @@ impl<'a> Solver<'a> {
         self.examples.retain(|example| !is_out(example.row));
         let n = self.examples.len();
         let mut has_changed = false;
-        for SvmExample {
-            row, sign, alpha, ..
-        } in &out
-        {
-            if *alpha > 0.0 {
-                self.add::<true>(*row, -alpha * sign);
+        for example in &out {
+            if example.alpha > 0.0 {
+                self.add::<true>(example, -example.alpha * example.sign);
                 has_changed = true;
             }
         }
-        // They stay in the list, so that `clear` also resets the weights of their columns.
         self.examples.extend(out);
         (n, has_changed)
     }
@@ -283,15 +302,16 @@ impl<'a> Solver<'a> {
                     self.rows.dense.prefetch(self.examples[next as usize].row);
                 }
                 let i = active[at] as usize;
+                let example = self.examples[i];
                 let SvmExample {
-                    row,
                     sign,
                     alpha,
                     diagonal,
                     inverse,
                     ..
-                } = self.examples[i];
-                let gradient = sign * self.margin::<MAY_BE_DENSE>(row) - 1.0 + diagonal * alpha;
+                } = example;
+                let margin = self.margin::<MAY_BE_DENSE>(&example);
+                let gradient = sign * margin - 1.0 + diagonal * alpha;
                 // At the bound, only a gradient that leads away from it counts. Shrinking drops
                 // variables that are far from leaving the bound.
                 if alpha == 0.0 && gradient > highest_before {
@@ -309,7 +329,7 @@ impl<'a> Solver<'a> {
                 if projected.abs() > 1e-12 {
                     let after = (alpha - gradient * inverse).max(0.0);
                     self.examples[i].alpha = after;
-                    self.add::<MAY_BE_DENSE>(row, (after - alpha) * sign);
+                    self.add::<MAY_BE_DENSE>(&example, (after - alpha) * sign);
                 }
                 at += 1;
             }
@@ -330,38 +350,49 @@ impl<'a> Solver<'a> {
         }
     }
 
-    fn margin<const MAY_BE_DENSE: bool>(&self, row: u32) -> f64 {
-        let (columns, values) = self.rows.features::<MAY_BE_DENSE>(row);
-        let pairs = columns.iter().zip(values);
-        let product: f64 = pairs
-            .map(|(&column, &x)| self.weights[column as usize] * f64::from(x))
+    fn margin<const MAY_BE_DENSE: bool>(&self, example: &SvmExample) -> f64 {
+        let terms = self.features[example.features()].iter();
+        let product: f64 = terms
+            .map(|&(number, x)| self.weights[number as usize] * f64::from(x))
             .sum();
         if MAY_BE_DENSE && !self.dense.is_empty() {
-            return self.bias + product + self.rows.dense.dot(row, &self.dense);
+            return self.bias + product + self.rows.dense.dot(example.row, &self.dense);
         }
         self.bias + product
     }
 
-    fn add<const MAY_BE_DENSE: bool>(&mut self, row: u32, factor: f64) {
-        let (columns, values) = self.rows.features::<MAY_BE_DENSE>(row);
+    /// Returns the margin of a row of the problem.
+    fn margin_of(&self, row: u32) -> f64 {
+        let (columns, values) = self.rows.features::<true>(row);
+        let weight = |&column| {
+            self.columns
+                .get(column)
+                .map_or(0.0, |at| self.weights[at as usize])
+        };
+        let terms = columns.iter().map(weight).zip(values);
+        let product: f64 = terms.map(|(weight, &x)| weight * f64::from(x)).sum();
+        if self.dense.is_empty() {
+            self.bias + product
+        } else {
+            self.bias + product + self.rows.dense.dot(row, &self.dense)
+        }
+    }
+
+    fn add<const MAY_BE_DENSE: bool>(&mut self, example: &SvmExample, factor: f64) {
         self.bias += factor;
-        for (&column, &x) in columns.iter().zip(values) {
-            self.weights[column as usize] += factor * f64::from(x);
+        for &(number, x) in &self.features[example.features()] {
+            self.weights[number as usize] += factor * f64::from(x);
         }
         if MAY_BE_DENSE && !self.dense.is_empty() {
-            self.rows.dense.add(row, factor, &mut self.dense);
+            self.rows.dense.add(example.row, factor, &mut self.dense);
         }
     }
 
     /// Returns the solution without weights below `threshold`, except for dense columns.
-    pub fn scorer(&mut self, threshold: f64) -> Scorer {
-        let mut weights = Vec::new();
-        self.take_weights(|column, weight| weights.push((column, weight)));
-        for &(column, weight) in &weights {
-            self.weights[column as usize] = weight;
-        }
-        let kept = weights.iter().filter(|(_, w)| w.abs() >= threshold);
-        let mut kept: Vec<(u32, f32)> = kept.map(|&(column, w)| (column, w as f32)).collect();
+    pub fn scorer(&self, threshold: f64) -> Scorer {
+        let weights = self.columns.keys().iter().zip(&self.weights);
+        let kept = weights.filter(|(_, w)| **w != 0.0 && w.abs() >= threshold);
+        let mut kept: Vec<(u32, f32)> = kept.map(|(&column, &w)| (column, w as f32)).collect();
         kept.sort_unstable_by_key(|&(column, _)| column);
         kept.shrink_to_fit();
         Scorer {
@@ -373,22 +404,18 @@ impl<'a> Solver<'a> {
 
     /// Removes the current problem.
     fn clear(&mut self) {
-        self.take_weights(|_, _| {});
+        self.columns.clear();
+        self.weights.clear();
+        self.features.clear();
         self.dense.fill(0.0);
         self.bias = 0.0;
         self.examples.clear();
     }
+}
 
-    /// Sets all weights to 0 and calls `visit` with those that were not, in any order.
-    fn take_weights(&mut self, mut visit: impl FnMut(u32, f64)) {
-        for example in &self.examples {
-            let (columns, _) = self.rows.features::<true>(example.row);
-            for &column in columns {
-                let weight = std::mem::take(&mut self.weights[column as usize]);
-                if weight != 0.0 {
-                    visit(column, weight);
-                }
-            }
-        }
+impl SvmExample {
+    /// Returns the range of its features.
+    fn features(&self) -> Range<usize> {
+        self.start..self.start + self.n_features
     }
 }
