@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::dense::{DenseColumns, RoundedRows};
-use crate::data::{Examples, Ragged};
+use crate::data::{Examples, LocalIds, Ragged, RaggedRows};
 use crate::learners::mix;
 use crate::simd::prefetch;
 
@@ -23,6 +23,18 @@ pub struct ScorerRows<'a> {
     scales: Vec<f32>,
     /// Each row's product with itself, without the constant.
     squares: Vec<f32>,
+}
+
+/// The rows of one problem after the other. They are copied, and their columns get numbers of their
+/// own, so that the rows and weights of a problem lie side by side in the cache.
+#[derive(Debug)]
+pub struct ProblemRows<'a> {
+    rows: &'a ScorerRows<'a>,
+    copies: RaggedRows,
+    columns: LocalIds,
+    /// Number of values of a problem above which its rows are not copied.
+    pub max_copied: usize,
+    is_copied: bool,
 }
 
 /// Sets of rows with the same columns and values; labels and weights may differ.
@@ -200,6 +212,75 @@ impl<'a> ScorerRows<'a> {
     /// Returns the factor that turns a weight for `column` into a weight for rows of length 1.
     pub fn scale(&self, column: u32) -> f32 {
         self.scales[column as usize]
+    }
+}
+
+impl<'a> ProblemRows<'a> {
+    /// More values do not fit the cache, and each thread would need memory for them.
+    const MAX_COPIED: usize = 1 << 22;
+
+    pub fn new(rows: &'a ScorerRows<'a>) -> Self {
+        Self {
+            rows,
+            copies: RaggedRows::default(),
+            columns: LocalIds::new(rows.n_features()),
+            max_copied: Self::MAX_COPIED,
+            is_copied: true,
+        }
+    }
+
+    /// Removes all rows, and expects `n` new ones.
+    pub fn start(&mut self, n: usize) {
+        let examples = self.rows.examples;
+        let mean = examples.rows.n_values() / examples.len().max(1);
+        self.copies.clear();
+        self.columns.clear();
+        self.is_copied = n.saturating_mul(mean) <= self.max_copied;
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, row: u32) {
+        if self.is_copied {
+            let (columns, values) = self.rows.features::<true>(row);
+            let numbers = columns.iter().map(|&column| self.columns.insert(column));
+            self.copies.push(numbers, values);
+        }
+    }
+
+    /// Returns the numbers of the columns and the values of `row`, which was added at `place`.
+    pub fn get(&self, row: u32, place: u32) -> (&[u32], &[f32]) {
+        if self.is_copied {
+            self.copies.row(place as usize)
+        } else {
+            self.rows.features::<true>(row)
+        }
+    }
+
+    /// Returns the bound of the numbers of columns.
+    pub fn n_columns(&self) -> usize {
+        if self.is_copied {
+            self.columns.len()
+        } else {
+            self.rows.n_features()
+        }
+    }
+
+    /// Returns the number of a column, if a row has it.
+    pub fn number(&self, column: u32) -> Option<u32> {
+        if self.is_copied {
+            self.columns.get(column)
+        } else {
+            Some(column)
+        }
+    }
+
+    /// Returns the column of a number.
+    pub fn column(&self, number: usize) -> u32 {
+        if self.is_copied {
+            self.columns.keys()[number]
+        } else {
+            number as u32
+        }
     }
 }
 

@@ -16,13 +16,11 @@
 //! no more than that of one row, so problems with equal rows get more rounds.
 
 use std::iter;
-use std::ops::Range;
 
 use rand::{seq::SliceRandom, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
-use super::rows::{DistinctRows, ScorerRows};
-use crate::data::LocalIds;
+use super::rows::{DistinctRows, ProblemRows, ScorerRows};
 
 /// Stopping rule of a solution.
 #[derive(Debug, Clone, Copy)]
@@ -32,8 +30,7 @@ pub struct Accuracy {
     pub tolerance: f64,
 }
 
-/// A solver of one problem after the other. The rows of a problem are copied, and their columns get
-/// numbers of their own, so that a problem's rows and weights lie side by side in the cache.
+/// A solver of one problem after the other.
 #[derive(Debug)]
 pub struct Solver<'a> {
     rows: &'a ScorerRows<'a>,
@@ -42,12 +39,10 @@ pub struct Solver<'a> {
     places: Vec<u32>,
     /// Accuracy of the next solution.
     pub accuracy: Accuracy,
-    /// The columns of the problem.
-    columns: LocalIds,
+    /// The rows of the examples.
+    pub own_rows: ProblemRows<'a>,
     /// w by number of the column.
     weights: Vec<f64>,
-    /// The numbers of the columns and the values of all examples, end to end.
-    features: Vec<(u32, f32)>,
     /// w of the dense columns.
     dense: Vec<f32>,
     bias: f64,
@@ -74,9 +69,8 @@ pub struct SvmExample {
     /// The first of the rows.
     pub row: u32,
     n_rows: u32,
-    /// Its part of the solver's features.
-    start: usize,
-    n_features: usize,
+    /// The place of the row among the solver's own.
+    place: u32,
     /// y: 1 or -1.
     pub sign: f64,
     /// The dual variable a.
@@ -115,9 +109,8 @@ impl<'a> Solver<'a> {
             distinct,
             places: Vec::new(),
             accuracy,
-            columns: LocalIds::new(rows.n_features()),
+            own_rows: ProblemRows::new(rows),
             weights: Vec::new(),
-            features: Vec::new(),
             dense: vec![0.0; rows.dense.width()],
             bias: 0.0,
             examples: Vec::new(),
@@ -148,12 +141,13 @@ impl<'a> Solver<'a> {
     /// Reads a problem and the `duals` of its first examples; the others start at 0.
     fn start(&mut self, problem: &Problem<'_>, duals: &[f32]) {
         self.clear();
+        self.own_rows.start(problem.rows().count());
         let positive_cost = problem.cost * problem.positive_weight;
         self.read(problem.positives.iter().copied(), 1.0, positive_cost);
         let negatives = problem.negatives.iter().copied().flatten();
         self.read(negatives.copied(), -1.0, problem.cost);
         self.read(problem.late_positives.iter().copied(), 1.0, positive_cost);
-        self.weights.resize(self.columns.len(), 0.0);
+        self.weights.resize(self.own_rows.n_columns(), 0.0);
         let duals = duals.iter().copied().chain(iter::repeat(0.0));
         for (i, alpha) in (0..self.examples.len()).zip(duals) {
             let example = &mut self.examples[i];
@@ -189,15 +183,11 @@ impl<'a> Solver<'a> {
                 self.places.resize(self.rows.examples.len(), u32::MAX);
                 self.places[first as usize] = self.examples.len() as u32;
             }
-            let (columns, values) = self.rows.features::<true>(row);
-            let start = self.features.len();
-            let numbers = columns.iter().map(|&column| self.columns.insert(column));
-            self.features.extend(numbers.zip(values.iter().copied()));
+            self.own_rows.push(row);
             let example = SvmExample {
                 row,
                 n_rows: 1,
-                start,
-                n_features: columns.len(),
+                place: self.examples.len() as u32,
                 sign,
                 alpha: 0.0,
                 cost,
@@ -351,9 +341,10 @@ impl<'a> Solver<'a> {
     }
 
     fn margin<const MAY_BE_DENSE: bool>(&self, example: &SvmExample) -> f64 {
-        let terms = self.features[example.features()].iter();
-        let product: f64 = terms
-            .map(|&(number, x)| self.weights[number as usize] * f64::from(x))
+        let (numbers, values) = self.own_rows.get(example.row, example.place);
+        let pairs = numbers.iter().zip(values);
+        let product: f64 = pairs
+            .map(|(&number, &x)| self.weights[number as usize] * f64::from(x))
             .sum();
         if MAY_BE_DENSE && !self.dense.is_empty() {
             return self.bias + product + self.rows.dense.dot(example.row, &self.dense);
@@ -365,9 +356,8 @@ impl<'a> Solver<'a> {
     fn margin_of(&self, row: u32) -> f64 {
         let (columns, values) = self.rows.features::<true>(row);
         let weight = |&column| {
-            self.columns
-                .get(column)
-                .map_or(0.0, |at| self.weights[at as usize])
+            let number = self.own_rows.number(column);
+            number.map_or(0.0, |number| self.weights[number as usize])
         };
         let terms = columns.iter().map(weight).zip(values);
         let product: f64 = terms.map(|(weight, &x)| weight * f64::from(x)).sum();
@@ -380,7 +370,8 @@ impl<'a> Solver<'a> {
 
     fn add<const MAY_BE_DENSE: bool>(&mut self, example: &SvmExample, factor: f64) {
         self.bias += factor;
-        for &(number, x) in &self.features[example.features()] {
+        let (numbers, values) = self.own_rows.get(example.row, example.place);
+        for (&number, &x) in numbers.iter().zip(values) {
             self.weights[number as usize] += factor * f64::from(x);
         }
         if MAY_BE_DENSE && !self.dense.is_empty() {
@@ -390,9 +381,10 @@ impl<'a> Solver<'a> {
 
     /// Returns the solution without weights below `threshold`, except for dense columns.
     pub fn scorer(&self, threshold: f64) -> Scorer {
-        let weights = self.columns.keys().iter().zip(&self.weights);
+        let weights = self.weights.iter().enumerate();
         let kept = weights.filter(|(_, w)| **w != 0.0 && w.abs() >= threshold);
-        let mut kept: Vec<(u32, f32)> = kept.map(|(&column, &w)| (column, w as f32)).collect();
+        let kept = kept.map(|(number, &w)| (self.own_rows.column(number), w as f32));
+        let mut kept: Vec<(u32, f32)> = kept.collect();
         kept.sort_unstable_by_key(|&(column, _)| column);
         kept.shrink_to_fit();
         Scorer {
@@ -404,18 +396,9 @@ impl<'a> Solver<'a> {
 
     /// Removes the current problem.
     fn clear(&mut self) {
-        self.columns.clear();
         self.weights.clear();
-        self.features.clear();
         self.dense.fill(0.0);
         self.bias = 0.0;
         self.examples.clear();
-    }
-}
-
-impl SvmExample {
-    /// Returns the range of its features.
-    fn features(&self) -> Range<usize> {
-        self.start..self.start + self.n_features
     }
 }

@@ -47,7 +47,14 @@ proptest! {
         let negative_lists = [&negatives[..]];
         let all = problem(&positives, &negative_lists);
         solver.solve(&all, &[], 5);
-        let margins: BTreeMap<u32, f32> = solver.solve_without(&all, is_out, 5).into_iter().collect();
+        let margins = solver.solve_without(&all, is_out, 5);
+        // The same without copies of the rows.
+        let mut large = Solver::new(&rows, &distinct, EXACT);
+        large.own_rows.max_copied = 0;
+        large.solve(&all, &[], 5);
+        prop_assert_eq!(large.solve_without(&all, is_out, 5), margins.clone());
+        prop_assert_eq!(large.scorer(0.0), solver.scorer(0.0));
+        let margins: BTreeMap<u32, f32> = margins.into_iter().collect();
         let out = (0..examples.len() as u32).filter(|&i| i % 7 != 3 && is_out(i));
         prop_assert!(margins.keys().copied().eq(out));
         let kept = |rows: &[u32]| rows.iter().copied().filter(|&row| !is_out(row)).collect::<Vec<_>>();
