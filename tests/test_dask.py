@@ -170,7 +170,6 @@ def test_the_model_is_bit_identical(client, tmp_path, case):
     "options",
     [
         {"scorers": "none", "beta": 0.5, "n_bits": 6},
-        {"cost": 0.5},
         {"scaling": "standard", "arity": 3},
         {"keep_statistics": True, "n_estimators": 9, "random_state": 7},
     ],
@@ -450,7 +449,7 @@ def test_options_that_need_all_rows_are_refused(client):
 @pytest.mark.parametrize("average", ["row", "micro", "macro"])
 def test_fitted_thresholds_are_those_of_one_machine(average, client, tmp_path):
     weights = 1.0 + np.arange(X.shape[0]) % 3
-    settings = FEW | {"threshold": average, "class_weight": {0: 3.0}}
+    settings = QUICK | {"threshold": average, "class_weight": {0: 3.0}}
     expected = LdSMClassifier(**settings).fit(X, Y, weights)
     model = DaskLdSMClassifier(client=client, **settings).fit(X, Y, weights)
     assert np.unique(expected.threshold_).tolist() != [0.5]
@@ -522,7 +521,7 @@ def sent_data(client):
 
 def test_a_model_is_sent_to_each_worker_once(client, local):
     model = DaskLdSMClassifier.from_local(local, client=client)
-    cuts = [slice(at, at + 60) for at in range(0, 300, 60)]
+    cuts = [slice(at, at + 100) for at in range(0, 300, 100)]
     before = sent_data(client).keys()
 
     def computed():
@@ -543,7 +542,7 @@ def test_a_model_is_sent_to_each_worker_once(client, local):
 def test_threads_of_one_process_share_a_model():
     """Tasks get the same objects as others if workers are threads."""
     labels, found = LdSMClassifier(**QUICK).fit(X, Y).predict_topk(X_NEW, 3)
-    cuts = [slice(at, at + 20) for at in range(0, 300, 20)]
+    cuts = [slice(at, at + 30) for at in range(0, 300, 30)]
     with in_threads(4) as cluster, Client(cluster, set_as_default=False) as client:
         for options in (QUICK | {"scorers": "none"}, QUICK):
             model = DaskLdSMClassifier(**options, client=client).fit(X, Y)

@@ -239,7 +239,7 @@ def test_blocks_of_classes():
 
 WORDS = [f"w{number}" if number % 7 else f"É{number}" for number in range(300)]
 TEXTS = [
-    " ".join(np.random.default_rng(number).choice(WORDS, number % 40)) for number in range(800)
+    " ".join(np.random.default_rng(number).choice(WORDS, number % 40)) for number in range(600)
 ]
 LENGTHS = np.array([f"label {len(text) % 5}" for text in TEXTS])
 
