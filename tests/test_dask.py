@@ -346,7 +346,7 @@ def hold(client, gate):
 def test_the_loss_of_the_scheduler_is_reported(gate):
     with (
         # The client waits this long for the scheduler.
-        dask.config.set({"distributed.comm.timeouts.connect": "200ms"}),
+        dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
         in_threads() as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
