@@ -289,13 +289,14 @@ def test_models_travel_to_partitions(current, tmp_path, estimator, options):
     assert model.score(parts(X), parts(labels)) == pytest.approx(wanted.score(X, labels))
 
 
-def test_local_rows_are_cut_into_partitions(client):
-    options = {"random_state": 0, "n_passes": 2}
-    model = DaskOAAClassifier(client=client, **options).fit(X, ONE_LABEL)
-    assert (
-        model.score(X, ONE_LABEL)
-        > OAAClassifier(**options).fit(X, ONE_LABEL).score(X, ONE_LABEL) - 0.1
-    )
+@pytest.mark.parametrize(
+    "estimator", [DaskOAAClassifier, DaskLOMTreeClassifier, DaskRecallTreeClassifier]
+)
+def test_local_rows_are_cut_into_partitions(client, estimator):
+    params = {"random_state": 0, "n_passes": 2}
+    model = estimator(client=client, **params).fit(X, ONE_LABEL)
+    alone = estimator._local_class(**params).fit(X, ONE_LABEL)
+    assert model.score(X, ONE_LABEL) > alone.score(X, ONE_LABEL) - 0.1
 
 
 class WhenTraining(threading.Thread):
@@ -578,8 +579,13 @@ def test_progress_and_logs(client, capsys, caplog):
     assert "training LdSMClassifier on 2 workers" in caplog.text
     # The progress bar is that of distributed.
     assert re.search("[#]+", capsys.readouterr().out)
+
+
+def test_names_of_tasks(client):
+    DaskLdSMClassifier(**QUICK, client=client).fit(X, Y)
+    DaskOAAClassifier(random_state=0, client=client).fit(X, ONE_LABEL)
     names = client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.task_prefixes))
-    assert {"ldsm-tree", "ldsm-scorers"} <= set(names)
+    assert {"ldsm-tree", "ldsm-scorers", "oaa-learn"} <= set(names)
 
 
 def test_a_worker_that_is_busy_changes_nothing(client, local, tmp_path):

@@ -22,7 +22,7 @@ ALL = make_xmc(N_ROWS + 600, 300, N_LABELS, multilabel=True, noise=0.2, random_s
 (X, X_TEST), (Y, Y_TEST) = ((each[:N_ROWS], each[N_ROWS:]) for each in ALL)
 ONE_LABEL = np.asarray(Y.argmax(axis=1)).ravel()
 #: Rows of tests that compare models by bytes, not by accuracy.
-FEW = 400, X[:400], Y[:400]
+FEW = X[:400], Y[:400]
 #: A fixed cost skips comparisons, in tests of something else.
 FITTED = {"n_estimators": 3, "max_nodes": 200, "random_state": 0}
 QUICK = FITTED | {"cost": 1.0}
@@ -49,7 +49,7 @@ def local():
 @pytest.fixture(scope="module")
 def halves():
     """Return the model of eight partitions whose trees know half of few rows."""
-    return trained(in_parts(8, *FEW[1:]), FEW[0] // 2)
+    return trained(in_parts(8, *FEW), 200)
 
 
 @pytest.mark.parametrize("rows", [N_ROWS // 5, N_ROWS // 2, N_ROWS])
@@ -65,10 +65,10 @@ def test_eight_partitions_are_nearly_as_accurate_as_one_machine(rows, local):
 
 
 def test_partitions_and_seed_decide(halves):
-    n_rows, X, Y = FEW
+    X, Y = FEW
 
     def found(parts, **others):
-        return bytes_of(trained(parts, n_rows // 2, **others))
+        return bytes_of(trained(parts, 200, **others))
 
     assert found(in_parts(8, X, Y)) == bytes_of(halves)
     assert found(in_parts(7, X, Y)) != bytes_of(halves)
@@ -82,20 +82,18 @@ def test_partitions_and_seed_decide(halves):
 
 
 def test_all_rows_of_one_partition_give_the_model_of_one_machine():
-    n_rows, X, Y = FEW
+    X, Y = FEW
     for n_parts, y, options in ((1, Y, {}), (3, Y[:, :100], {}), (3, Y, {"scorers": "none"})):
         wanted = LdSMClassifier(**QUICK, **options).fit(X, y)
-        assert bytes_of(trained(in_parts(n_parts, X, y), n_rows, **options)) == bytes_of(wanted)
+        assert bytes_of(trained(in_parts(n_parts, X, y), 400, **options)) == bytes_of(wanted)
 
 
 def test_weights_are_rows():
     """Only the relation of weights matters, over all partitions."""
-    n_rows, X, Y = FEW
-    weights = 1.0 + np.arange(n_rows) % 2
+    X, Y = FEW
+    weights = 1.0 + np.arange(400) % 2
     parts = [in_parts(4, X, Y, scale * weights) for scale in (1.0, 4.0)]
-    first, second, plain = (
-        bytes_of(trained(each, n_rows // 2)) for each in (*parts, in_parts(4, X, Y))
-    )
+    first, second, plain = (bytes_of(trained(each, 200)) for each in (*parts, in_parts(4, X, Y)))
     assert first == second
     assert first != plain
 
@@ -132,9 +130,10 @@ def test_single_labels_and_dense_columns():
     assert scores[0] > scores[1] - 0.03
 
 
-def test_thresholds_are_fitted_on_rows_that_a_first_model_leaves_out():
-    wanted = LdSMClassifier(**QUICK, threshold="macro").fit(X, Y)
-    model = trained(in_parts(4, X, Y), threshold="macro")
+@pytest.mark.parametrize("average", ["row", "micro", "macro"])
+def test_thresholds_are_fitted_on_rows_that_a_first_model_leaves_out(average):
+    wanted = LdSMClassifier(**QUICK, threshold=average).fit(X, Y)
+    model = trained(in_parts(4, X, Y), threshold=average)
     assert np.unique(model.threshold_).tolist() != [0.5]
     both = [each.predict(X_TEST) for each in (model, wanted)]
     f1 = [2 * each.multiply(Y_TEST).sum() / (each.sum() + Y_TEST.sum()) for each in both]

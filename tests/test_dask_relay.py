@@ -84,13 +84,16 @@ def test_options_of_one_against_all(options):
 
 def test_label_sets_in_partitions():
     local = OAAClassifier(random_state=0, threshold="micro").fit(X, SETS)
-    model = fitted(DaskOAAClassifier, in_parts(4, X, SETS), random_state=0, threshold="micro")
+    params = {"random_state": 0, "threshold": "micro"}
+    model = fitted(DaskOAAClassifier, in_parts(4, X, SETS), **params)
     hits = [np.mean(each.predict_topk(X_TEST, 1)[0][:, 0] == Y_TEST) for each in (model, local)]
     assert hits[0] > hits[1] - 0.015
     assert model._y_form == "sparse"
     assert model._calibration.thresholds is not None
     lists = in_parts(4, X[:800], [NAMES[row.indices].tolist() for row in SETS[:800]])
-    assert fitted(DaskOAAClassifier, lists, random_state=0)._y_form == "lists"
+    model = fitted(DaskOAAClassifier, lists, **params)
+    assert model._y_form == "lists"
+    assert model._calibration.thresholds is not None
 
 
 def test_classes_of_all_partitions_are_known():
