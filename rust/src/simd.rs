@@ -84,6 +84,15 @@ pub(crate) fn prefetch<T>(place: &T) {
     let _ = place;
 }
 
+/// Prefetches the first cache lines of a list.
+pub(crate) fn prefetch_list<T>(list: &[T]) {
+    const CACHE_LINE: usize = 64;
+    /// The processor itself continues with further cache lines.
+    const MAX_LINES: usize = 8;
+    let lines = list.chunks(CACHE_LINE / size_of::<T>()).take(MAX_LINES);
+    lines.for_each(|line| prefetch(&line[0]));
+}
+
 /// Sums the lanes pairwise, in a fixed order.
 #[inline(always)]
 pub(crate) fn fold(lanes: [f32; LANES]) -> f32 {

@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 use crate::data::Examples;
 use crate::error::Result;
 use crate::file::{is_sum, Bundle, Flat};
-use crate::simd::{add_bytes, dot_bytes, multiply_bytes, prefetch, LANES};
+use crate::simd::{add_bytes, dot_bytes, multiply_bytes, prefetch_list, LANES};
 
 /// A column is dense if more than one row in this many fills it.
 const MAX_ROWS_PER_VALUE: usize = 2;
@@ -248,11 +248,7 @@ impl RoundedRows {
 
     /// Prefetches a row.
     pub fn prefetch(&self, row: u32) {
-        const CACHE_LINE: usize = 64;
-        /// The processor itself continues with further cache lines.
-        const MAX_LINES: usize = 8;
-        let lines = self.values(row).chunks(CACHE_LINE).take(MAX_LINES);
-        lines.for_each(|line| prefetch(&line[0]));
+        prefetch_list(self.values(row));
     }
 }
 

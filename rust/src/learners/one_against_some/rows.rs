@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::dense::{DenseColumns, RoundedRows};
 use crate::data::{Examples, LocalIds, Ragged, RaggedRows};
 use crate::learners::mix;
-use crate::simd::prefetch;
+use crate::simd::prefetch_list;
 
 /// Rows and the constant 1. Rows are scaled to length 1, then features are multiplied by their
 /// scales. The regularization is weaker for features of larger scale.
@@ -193,15 +193,9 @@ impl<'a> ScorerRows<'a> {
 
     /// Prefetches the columns and values of a row.
     pub fn prefetch(&self, row: u32) {
-        /// Columns or values in a cache line.
-        const LINE: usize = 16;
-        /// The processor itself continues with further cache lines.
-        const MAX_LINES: usize = 4;
         let (columns, values) = self.features::<true>(row);
-        let columns = columns.iter().step_by(LINE).take(MAX_LINES);
-        columns.for_each(prefetch);
-        let values = values.iter().step_by(LINE).take(MAX_LINES);
-        values.for_each(prefetch);
+        prefetch_list(columns);
+        prefetch_list(values);
     }
 
     /// Returns the squared length of a row with the constant.
