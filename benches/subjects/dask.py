@@ -16,8 +16,7 @@ from harness.pages import fill, markdown
 
 TITLE = "Training on a cluster: times, memory, bytes that are sent, accuracy by partitions"
 LIMIT = 3 * 3600
-#: Data sets for times: rows of made ones, GiB of a worker (0: no limit), numbers of workers (0: no
-#: cluster), with trees on at most ``N_SAMPLED`` rows.
+#: Times: rows of made sets, GiB of a worker (0: no limit), numbers of workers (0: no cluster).
 TIMES = {
     "wordnet-hypernyms": (None, 0, (0, 1, 2)),
     "scaling-50000": (200_000, 0, (0, 1, 2)),
@@ -26,8 +25,7 @@ TIMES = {
 N_SAMPLED = 100_000
 #: Data sets for the accuracy of single labels and of label sets, the last for steps, too.
 CLASSES, SETS = "naics2017-index", ("onet-titles", "makupalat", "wordnet-hypernyms")
-#: Numbers of partitions; None is one machine.
-PARTITIONS = (None, 8)
+PARTITIONS = (None, 8)  # None is one machine.
 LDSM = {"estimator": "LdSM", "random_state": 0}
 LEARNERS = {name: ONLINE[name] for name in ("OAA", "LOMtree", "10 LOMtrees", "Recall Tree")}
 LEARNERS["LdSM"] = {"estimator": "LdSM"}
@@ -35,6 +33,8 @@ LEARNERS["LdSM"] = {"estimator": "LdSM"}
 SENT = ("examples", "tree", "piece")
 STEPS = ("tree", "divide", "mine", "scorers", "join")
 WORKERS_HERE = {"here": {"nthreads": 1, "memory_limit": 0}}
+#: Without these, Dask's samples of stacks and ticks take a tenth of two cores.
+QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "500ms"}
 
 
 def cases(seeds=3):
@@ -112,7 +112,7 @@ def training(task, n_workers, limit, **_):
     options = {"memory_limit": f"{limit}GiB", "threads_per_worker": 1, "dashboard_address": ":0"}
     with (
         tempfile.TemporaryDirectory() as folder,
-        dask.config.set({"xmtree.tree-rows": N_SAMPLED}),
+        dask.config.set(QUIET | {"xmtree.tree-rows": N_SAMPLED}),
         LocalCluster(n_workers=n_workers, **options) as cluster,
         Client(cluster) as client,
     ):
