@@ -1,15 +1,25 @@
 """Runs the tasks of a training on a cluster immediately, in this process."""
 
+import pickle
+
 
 class Serial:
-    """Stands in for the tasks of a cluster, and counts them by name."""
+    """Stands in for the tasks of a cluster, and counts them by name.
 
-    def __init__(self):
-        self.names = []
+    Trainings with the same ``results``, a dict, run equal tasks once.
+    """
+
+    def __init__(self, results=None):
+        self.names, self.results = [], results
 
     def submit(self, name, function, *arguments, turn=None):
         self.names.append(name)
-        return function(*arguments)
+        if self.results is None:
+            return function(*arguments)
+        key = pickle.dumps((function, arguments))
+        if key not in self.results:
+            self.results[key] = function(*arguments)
+        return self.results[key]
 
     def together(self, name, function, *arguments):
         return self.submit(name, function, *arguments)
@@ -18,9 +28,9 @@ class Serial:
         return future
 
 
-def fitted(estimator, parts, classes=None, workers=None, **params):
+def fitted(estimator, parts, classes=None, workers=None, results=None, **params):
     """Return the local estimator that ``estimator``, a class for clusters, trains on ``parts``."""
-    tasks = Serial()
+    tasks = Serial(results)
     local = estimator._local_class(**params)
     workers = workers or {"here": {"nthreads": 1, "memory_limit": 0}}
     return estimator._tasks(tasks, local, parts, classes, workers)

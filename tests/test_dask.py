@@ -363,11 +363,11 @@ def test_the_loss_of_the_scheduler_is_reported(gate):
 
 def is_idle(client):
     """Wait briefly, and return whether the scheduler has no tasks."""
-    for _ in range(300):
+    for _ in range(1500):
         gc.collect()
         if not client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)):
             return True
-        time.sleep(0.1)
+        time.sleep(0.02)
     return False
 
 

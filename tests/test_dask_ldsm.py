@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from types import SimpleNamespace
 
 import dask
 import numpy as np
@@ -13,7 +14,8 @@ pytest.importorskip("distributed")
 from serial_tasks import Serial, fitted, in_parts
 from xmtree import LdSMClassifier, _core
 from xmtree.dask import DaskLdSMClassifier
-from xmtree.dask._ldsm import _grouped, _places
+from xmtree.dask._ldsm import _FIT, _OTHERS, _Draw, _grouped, _places
+from xmtree.dask._plan import Part
 from xmtree.datasets import make_xmc
 from xmtree.metrics import precision_at_k
 
@@ -33,6 +35,11 @@ def trained(parts, rows=N_ROWS // 2, **params):
         return fitted(DaskLdSMClassifier, parts, **(QUICK | params))
 
 
+def alone(rows=X, labels=Y, **params):
+    """Return the model of one machine."""
+    return LdSMClassifier(**(QUICK | params), n_jobs=2).fit(rows, labels)
+
+
 def bytes_of(model):
     return model._model.to_bytes()
 
@@ -43,7 +50,7 @@ def precision(model, k=1):
 
 @pytest.fixture(scope="module")
 def local():
-    return LdSMClassifier(**QUICK).fit(X, Y)
+    return alone()
 
 
 @pytest.fixture(scope="module")
@@ -81,10 +88,31 @@ def test_partitions_and_seed_decide(halves):
     assert found(parts) == bytes_of(halves)
 
 
+def test_each_tree_draws_rows_of_its_own():
+    """Four arcs of a quarter have all rows but those of the fit, each once."""
+    target, numbers = SimpleNamespace(codes=np.arange(1000)), np.arange(1000)[:, None]
+    part = Part(numbers, target, (np.arange(1000) % 10 > 0).astype(float), np.arange(0))
+    draw = _Draw("all", 0, 4, 0.25, 0.2)
+    found = [draw(which, 3, part)[1] for which in (0, 1, 2, 3, _FIT)]
+    assert sorted(np.concatenate(found)) == np.flatnonzero(part.weights).tolist()
+    assert all(130 < len(rows) < 230 for rows in found)
+    X, others, weights, learned = draw(_OTHERS, 3, part)
+    assert np.array_equal(X[:, 0], others)
+    assert weights.all()
+    assert not set(others) & set(found[4])
+    for tree, rows in zip(learned.T, found, strict=False):
+        assert np.array_equal(others[tree], rows)
+    assert len(draw(None, 3, part)[1]) == 900
+    assert draw(0, 3, None) is None
+    # Arcs may be longer, and go around the circle.
+    longer = _Draw("all", 0, 4, 0.85, 0.2)(_OTHERS, 3, part)[3]
+    assert set(longer.sum(axis=1)) == {3, 4}
+
+
 def test_all_rows_of_one_partition_give_the_model_of_one_machine():
     X, Y = FEW
     for n_parts, y, options in ((1, Y, {}), (3, Y[:, :100], {}), (3, Y, {"scorers": "none"})):
-        wanted = LdSMClassifier(**QUICK, **options).fit(X, y)
+        wanted = alone(X, y, **options)
         assert bytes_of(trained(in_parts(n_parts, X, y), 400, **options)) == bytes_of(wanted)
 
 
@@ -114,26 +142,31 @@ def test_labels_that_are_rare_or_in_one_partition_are_learned(local):
     ids=str,
 )
 def test_options(options):
-    wanted = LdSMClassifier(**(QUICK | options)).fit(X, Y)
-    model = trained(in_parts(4, X, Y), **options)
+    wanted, model = alone(**options), trained(in_parts(4, X, Y), **options)
     assert precision(model) > precision(wanted) - 0.03
-    assert model.get_params() == wanted.get_params()
+    assert model.get_params() | {"n_jobs": 2} == wanted.get_params()
 
 
 def test_single_labels_and_dense_columns():
     rng = np.random.default_rng(0)
     centers = rng.normal(size=(N_LABELS, 32))
     rows = (centers[ONE_LABEL] + rng.normal(size=(N_ROWS, 32))).astype(np.float32)
-    wanted = LdSMClassifier(**QUICK).fit(rows[:800], ONE_LABEL[:800])
+    wanted = alone(rows[:800], ONE_LABEL[:800])
     model = trained(in_parts(4, rows[:800], ONE_LABEL[:800]))
     scores = [each.score(rows[800:], ONE_LABEL[800:]) for each in (model, wanted)]
     assert scores[0] > scores[1] - 0.03
 
 
+@pytest.fixture(scope="module")
+def results():
+    """Return results of tasks, which averages of thresholds share."""
+    return {}
+
+
 @pytest.mark.parametrize("average", ["row", "micro", "macro"])
-def test_thresholds_are_fitted_on_rows_that_a_first_model_leaves_out(average):
-    wanted = LdSMClassifier(**QUICK, threshold=average).fit(X, Y)
-    model = trained(in_parts(4, X, Y), threshold=average)
+def test_thresholds_are_fitted_on_rows_that_a_first_model_leaves_out(average, results):
+    wanted = alone(threshold=average)
+    model = trained(in_parts(4, X, Y), threshold=average, results=results)
     assert np.unique(model.threshold_).tolist() != [0.5]
     both = [each.predict(X_TEST) for each in (model, wanted)]
     f1 = [2 * each.multiply(Y_TEST).sum() / (each.sum() + Y_TEST.sum()) for each in both]
@@ -156,7 +189,8 @@ def test_no_task_gets_all_rows():
         DaskLdSMClassifier._tasks(Watching(), local, in_parts(10, X, Y), None, workers)
     rows = len(pickle.dumps(X))
     assert sizes["examples"] < 0.2 * rows
-    assert len(pickle.dumps(made["fit-rows"])) < 0.5 * len(pickle.dumps(made["examples"]))
+    # A fifth of few rows, at most 4,096 of many, with the labels that trees find likely.
+    assert len(pickle.dumps(made["fit-rows"])) < 0.5 * rows
     assert max(sizes[name] for name in ("rows", "facts", "sampled", "tree")) < 0.5 * rows
 
 
@@ -183,10 +217,17 @@ def test_damaged_parts_are_refused(halves):
     n_labels = int(labels.max()) + 1
     params = json.dumps(LdSMClassifier(**QUICK)._core_params() | {"seed": 0})
     sample = _core.LdsmTraining(params, n_labels, X, labels, np.ones(N_ROWS))
-    trees = [sample.trees([number], 1) for number in range(3)]
+    trees = [sample.trees([number], False, 1) for number in range(3)]
     of, counts = np.arange(n_labels, dtype=np.uint32) % 2, np.bincount(labels).astype(np.uint32)
     groups = sample.groups(of, 2, counts, N_ROWS, 1.0)
-    (first, second, fit), (other, _) = (sample.divide(trees, groups, (at, 1)) for at in (0, 1))
+    is_fit = np.arange(N_ROWS) % 5 == 0
+
+    def divide(groups, rows, *learned):
+        data = X[rows], labels[rows], np.ones(rows.sum())
+        return _core.ldsm_divide(trees, groups, 0, *data, *learned)
+
+    first, second, fit = divide(groups, is_fit)
+    other, _ = divide(groups, ~is_fit, np.zeros((800, 3), np.bool_))
     mined = [_core.ldsm_mine(groups, *each) for each in ((0, [first, other]), (1, [second, b""]))]
     settings = _core.ldsm_choose(groups, [gains for _, gains in mined])
     learned = [_core.ldsm_scorers(groups, i, mined[i], settings, fit) for i in range(2)]
@@ -215,8 +256,8 @@ def test_damaged_parts_are_refused(halves):
         _core.ldsm_model(trees[:2], join, parts)
     with pytest.raises(ValueError, match="there are no trees"):
         sample.model([_core.Classifier("oaa", "{}", n_labels)], 1)
-    with pytest.raises(ValueError, match="there is no such part of the sample"):
-        sample.divide(trees, groups, (2, 1))
+    with pytest.raises(ValueError, match="rows, trees and groups do not match"):
+        divide(groups, ~is_fit, np.zeros((800, 2), np.bool_))
     with pytest.raises(ValueError, match="there is no such group"):
         _core.ldsm_mine(groups, 2, [first])
     with pytest.raises(ValueError, match="the pieces of a group do not match"):
@@ -226,9 +267,9 @@ def test_damaged_parts_are_refused(halves):
     for changed in ((of, 1, counts), (of, 2, 0 * counts), (of[1:], 2, counts)):
         facts = sample.groups(*changed, N_ROWS, 1.0)
         with pytest.raises(_core.ModelFileError, match="labels, groups and counts do not match"):
-            sample.divide(trees, facts, (0, 1))
+            divide(facts, is_fit)
     narrow = _core.LdsmTraining(params, n_labels, X[:, 1:], labels, np.ones(N_ROWS))
     with pytest.raises(ValueError, match="rows, trees and groups do not match"):
-        sample.divide(trees, narrow.groups(of, 2, counts, N_ROWS, 1.0), (0, 1))
+        divide(narrow.groups(of, 2, counts, N_ROWS, 1.0), is_fit)
     with pytest.raises(ValueError, match="X has no rows"):
         trained([(sp.csr_matrix((0, 300)), Y[:0], None)])

@@ -25,14 +25,16 @@ ALL = make_xmc(N_ROWS + 150, 200, N_LABELS, multilabel=True, noise=0.2, random_s
 (X, X_TEST), (Y, _) = ((each[:N_ROWS], each[N_ROWS:]) for each in ALL)
 ONE_LABEL = np.asarray(Y.argmax(axis=1)).ravel().astype(str)
 QUICK = {"n_estimators": 2, "max_nodes": 60, "cost": 1.0, "random_state": 0}
+#: Results of tasks, which a model in a folder and the whole model share.
+RESULTS = {}
 
 
-def trained(y, folder=None, *, rows=X, n_parts=4, n_workers=1, **params):
+def trained(y, folder=None, *, rows=X, n_parts=4, n_workers=1, results=None, **params):
     """Return a model of partitions, in a folder if it is given."""
     workers = {str(i): {"nthreads": 2, "memory_limit": 0} for i in range(n_workers)}
     local = LdSMClassifier(**(QUICK | params))
     with dask.config.set({"xmtree.tree-rows": N_ROWS // 2}):
-        arguments = Serial(), local, in_parts(n_parts, rows, y), None, workers
+        arguments = Serial(results), local, in_parts(n_parts, rows, y), None, workers
         model = DaskLdSMClassifier._tasks(*arguments, folder=folder)
     if folder is not None:
         publish(model, folder)
@@ -41,13 +43,13 @@ def trained(y, folder=None, *, rows=X, n_parts=4, n_workers=1, **params):
 
 @pytest.fixture(scope="module")
 def whole():
-    return trained(Y)
+    return trained(Y, results=RESULTS)
 
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
-    trained(Y, folder)
+    trained(Y, folder, results=RESULTS)
     return folder
 
 
@@ -92,7 +94,8 @@ def test_single_labels_are_predicted_as_by_the_whole_model(kind, tmp_path):
     rows, params = X, {"n_bits": 6} if kind == "hashed" else {}
     if kind == "dense":
         rows = np.random.default_rng(0).normal(size=(N_ROWS, 24)).astype(np.float32)
-    parts, whole = (trained(ONE_LABEL, to, rows=rows, **params) for to in (tmp_path, None))
+    params |= {"rows": rows, "results": RESULTS}
+    parts, whole = (trained(ONE_LABEL, to, **params) for to in (tmp_path, None))
     assert len(groups_in(tmp_path)) == 2
     test = rows[:100]
     same(parts, whole, test)
@@ -104,7 +107,7 @@ def test_a_group_may_have_no_labels(tmp_path, monkeypatch):
     """Most rows have one label, which is larger than several groups."""
     monkeypatch.setattr("xmtree.dask._ldsm._LABELS", 16)
     y = np.where(np.arange(N_ROWS) % 4, -1, np.arange(N_ROWS))
-    parts, whole = (trained(y, to) for to in (tmp_path, None))
+    parts, whole = (trained(y, to, results=RESULTS) for to in (tmp_path, None))
     sizes = [os.path.getsize(file) for file in groups_in(tmp_path)]
     assert len(sizes) == 8
     assert min(sizes) < 3000
@@ -192,9 +195,9 @@ def test_a_model_is_replaced_at_the_end(folder, whole, monkeypatch):
 
 @pytest.mark.parametrize("params", [{"threshold": "macro"}, {"beta": 0.5}])
 def test_thresholds_and_centroids_are_those_of_the_whole_model(params, whole, tmp_path):
-    trained(Y, tmp_path, **params)
+    trained(Y, tmp_path, results=RESULTS, **params)
     assert len(groups_in(tmp_path)) == 3
-    parts, other = load(tmp_path / MAIN), trained(Y, **params)
+    parts, other = load(tmp_path / MAIN), trained(Y, results=RESULTS, **params)
     same(parts, other, X_TEST)
     same_sets(parts, other)
     assert (other.predict(X_TEST) != whole.predict(X_TEST)).nnz > 0

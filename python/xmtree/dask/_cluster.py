@@ -94,8 +94,8 @@ class Tasks:
     def submit(self, name: str, function: Any, *args: Any, turn: int | None = None) -> Future:
         """Submit a task that calls ``function``; ``args`` may be results of other tasks.
 
-        Workers take tasks with a ``turn`` in turns. Dask chooses another only if one is lost or
-        late; otherwise it may give two of the last equal tasks to one worker, none to another.
+        Workers take tasks with a ``turn`` in turns, others if one is lost or late. Else Dask may
+        give two of the last equal tasks to one worker, none to another.
         """
         self._check()
         key = f"{self._prefix}-{name}-{self._token}-{next(self._numbers)}"
@@ -111,7 +111,6 @@ class Tasks:
 
     def together(self, name: str, function: Any, *args: Any) -> Here:
         """Return a call for :meth:`result`, so that no worker has to hold all of ``args``."""
-        logger.debug("%s-%s in this process", self._prefix, name)
         return partial(function, *args)
 
     def send(self, data: Any) -> Future:

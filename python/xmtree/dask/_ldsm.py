@@ -1,11 +1,12 @@
-"""LdSM on a cluster: trees on a sample of the rows, scorers by groups of labels.
+"""LdSM on a cluster: trees on samples of the rows, scorers by groups of labels.
 
-Each partition sends a group of labels the rows that have one of them or for which the trees find
-one likely, and some at random. Groups are cut from the leaves of the first tree in their order, so
-labels that compete are mostly together. The join is fitted on rows that no tree learns.
+A group gets the rows that have one of its labels, or for which the trees find one likely, and some
+at random. Groups are cut from the leaves of the first tree in their order, so labels that compete
+are mostly together. The join is fitted on rows that no tree learns.
 """
 
 import json
+from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -28,11 +29,13 @@ from xmtree.dask._cluster import Here, Tasks, Workers, refuse
 from xmtree.dask._plan import Part, Plan, planned, training_parts
 from xmtree.dask._relay import held_out
 
-#: Dask's option for the number of rows that trees are grown on, and how many values these have by
-#: default. A worker that grows a tree needs at least 12 bytes for each of them.
+#: Dask's option for the number of rows that a tree is grown on, and how many values these have by
+#: default. A worker needs at least 12 bytes for each of them.
 _SAMPLE, _VALUES = "xmtree.tree-rows", 1 << 26
 #: Least number of labels of a group, and the least number of groups if there are so many labels.
 _LABELS, _GROUPS = 64, 8
+#: Numbers, beside those of trees, of the rows that the join is fitted on and of the others.
+_FIT, _OTHERS = -1, -2
 
 
 def ldsm_tasks(
@@ -63,30 +66,42 @@ def _model(
     params = {**plan.local._core_params(), "seed": seed}
     params_json, n_trees = json.dumps(params), int(params["n_estimators"])
     n_rows, n_values = max(1, plan.n_rows), max(1, sum(found.n_values for found in plan.facts))
-    share = min(1.0, dask.config.get(_SAMPLE, n_rows * _VALUES // n_values) / n_rows)
+    # With fewer than a hundred rows, all trees learn all of them.
+    n_sampled = max(100, dask.config.get(_SAMPLE, n_rows * _VALUES // n_values))
+    share = min(1.0, n_sampled / n_rows)
     n_bytes, n_own = 8 * int(share * n_values), sum(f.n_bytes for f in plan.facts) // len(workers)
-    what = "each worker holds its partitions and the rows that trees are grown on"
+    what = "each worker holds its partitions and the rows that a tree is grown on"
     # Per thread a copy of a node's rows, at the root at least half of them.
     refuse(lambda n: n_own + n_bytes * (3 + n) // 2, what, workers)
-    pick, numbered = partial(_picked, rows, share, seed), list(enumerate(parts))
-    sampled = [tasks.submit("sampled", pick, number, True, one) for number, one in numbered]
-    sample = tasks.submit("examples", _sample, params_json, n_classes, sampled)
     threads = [int(worker["nthreads"]) for worker in workers.values()]
     n_threads = max(1, min(min(threads), sum(threads) // n_trees))
-    train = partial(_core.LdsmTraining.trees, n_threads=n_threads)
-    trees = [tasks.submit("tree", train, sample, [turn], turn=turn) for turn in range(n_trees)]
-
     n_parts = max(1, sum(found.n_rows > 0 for found in plan.facts))
     n_groups = max(1, min(max(_GROUPS, n_parts), n_classes // _LABELS)) if n_parts > 1 else 1
-    if params["scorers"] == "none" or (n_groups == 1 and share == 1):
+    has_fit = params["scorers"] != "none" and n_rows >= 100
+    out, left_out = _core.ldsm_left_out(n_rows) if has_fit else (0.0, 0.0)
+    draw = _Draw(rows, seed, n_trees, min(share / (1 - out), 1 - left_out), out)
+
+    def drawn(which: int | None) -> list[Any]:
+        return [tasks.submit("sampled", draw, which, *one) for one in enumerate(parts)]
+
+    is_local = share == 1 and (n_groups == 1 or not has_fit)
+    make = partial(_core.LdsmTraining, params_json, n_classes)
+    first = drawn(None if is_local else 0)
+    sample, trees = tasks.submit("examples", _read, make, first), []
+    # Rows of all trees are prepared as those of the first.
+    base = sample if is_local else tasks.submit("base", _core.LdsmTraining.first_row, sample)
+    for turn in range(n_trees):
+        own = None if is_local else (drawn(turn) if turn else first)
+        trees.append(tasks.submit("tree", _tree, base, turn, n_threads, own, turn=turn))
+    if is_local or not has_fit:
         return tasks.submit("scorers", _core.LdsmTraining.model, sample, trees, min(threads))
-    tallies = [tasks.submit("tally", _tally, pick, n_classes, trees[0], *one) for one in numbered]
+    tally = _tally, draw, n_classes, trees[0]
+    tallies = [tasks.submit("tally", *tally, *one) for one in enumerate(parts)]
     groups = tasks.submit("groups", _grouped, tallies, n_groups, sample)
-    # Pieces with rows of the fit, which are part 0 of the sample, come first.
-    divide = _core.LdsmTraining.divide, sample, trees, groups
-    divided = [tasks.submit("divide", *divide, (i, n_parts)) for i in range(n_parts + 1)]
-    others = _divided, pick, n_groups, trees, groups
-    divided += [tasks.submit("divide", *others, *one) for one in numbered if share < 1]
+    # Pieces with rows of the fit come first.
+    divided = [tasks.submit("divide", _divided, trees, groups, 0, drawn(_FIT))]
+    others = _others_divided, draw, n_groups, trees, groups
+    divided += [tasks.submit("divide", *others, *one) for one in enumerate(parts)]
     mined = []
     for group in range(n_groups):
         pieces = [tasks.submit("piece", itemgetter(group), one) for one in divided]
@@ -94,19 +109,14 @@ def _model(
     gains = [tasks.submit("gains", itemgetter(1), one) for one in mined]
     settings = tasks.submit("choose", _core.ldsm_choose, groups, gains)
     fit = tasks.submit("fit-rows", itemgetter(n_groups), divided[0])
-    trained = [
-        tasks.submit("scorers", _core.ldsm_scorers, groups, *each, settings, fit, turn=each[0])
-        for each in enumerate(mined)
-    ]
+    train = partial(tasks.submit, "scorers", _core.ldsm_scorers, groups)
+    trained = [train(i, one, settings, fit, turn=i) for i, one in enumerate(mined)]
     counts = [tasks.submit("counts", itemgetter(1), one) for one in trained]
     layout = tasks.submit("layout", _core.ldsm_layout, groups, fit, counts)
     name = uuid4().hex
     files = [None] * n_groups if folder is None else part_files(folder, name, n_groups)
-    measure = _core.ldsm_margins, groups, fit, layout, name
-    found = [
-        tasks.submit("margins", *measure, *each, turn=each[0])
-        for each in zip(range(n_groups), files, trained, strict=True)
-    ]
+    measure = partial(tasks.submit, "margins", _core.ldsm_margins, groups, fit, layout, name)
+    found = [measure(i, file, trained[i], turn=i) for i, file in enumerate(files)]
     margins = [tasks.submit("part", itemgetter(1), one) for one in found]
     fitted = tasks.submit("join", _core.ldsm_join, groups, fit, settings, margins)
     here = [] if folder else [tasks.submit("part", itemgetter(0), one) for one in found]
@@ -114,39 +124,64 @@ def _model(
     return join("parts", Parts, whole, name, files) if folder else whole
 
 
-def _picked(
-    rows: str, share: float, seed: int, number: int, is_sampled: bool | None, data: Part | None
-) -> tuple[Any, Any, NDArray[np.float64]] | None:
-    """Return rows, codes and weights that trees are grown on, are not, or (None) both."""
-    if data is None:
-        return None
-    weights = data.weights_of(rows)
-    which = weights > 0
-    if is_sampled is not None:
-        drawn = np.random.default_rng([seed, number, 1]).random(len(which)) < share
-        which &= drawn == is_sampled
-    return (data.X[which], data.target.codes[which], weights[which]) if which.any() else None
+@dataclass(frozen=True)
+class _Draw:
+    """Draws the rows of the fit, and of the others those that each tree learns.
+
+    A row has a random place on a circle of length 1. Each tree learns the rows of an ``arc``, which
+    begins where that of the tree before ends, so all rows are learned by about as many trees.
+    """
+
+    rows: str
+    seed: int
+    n_trees: int
+    arc: float
+    #: Share of the rows of the fit.
+    fit: float
+
+    def __call__(self, which: int | None, number: int, data: Part | None) -> Any:
+        """Return rows, codes and weights of a tree, of the fit, of others, or of all (None).
+
+        For others also return whether each tree learns each row.
+        """
+        if data is None:
+            return None
+        weights = data.weights_of(self.rows)
+        kept = weights > 0
+        places = np.random.default_rng([self.seed, number, 1]).random((len(weights), 1)) - self.fit
+        arcs, others = self.arc * np.arange(self.n_trees), places >= 0
+        learned = others & ((places / (1 - self.fit) - arcs) % 1 < self.arc)
+        if which is not None:
+            kept &= np.hstack([learned, others, ~others])[:, which]
+        found: Any = (data.X[kept], data.target.codes[kept], weights[kept])
+        found += (learned[kept],) if which == _OTHERS else ()
+        return found if kept.any() else None
 
 
-def _sample(params_json: str, n_classes: int, picked: list[Any]) -> _core.LdsmTraining:
-    found = [one for one in picked if one is not None]
+def _read(make: Any, drawn: list[Any]) -> Any:
+    """Return what ``make`` makes of rows, codes and weights of all partitions."""
+    found = [one for one in drawn if one is not None]
     if not found:
         raise ValueError("no example has a label and a weight above 0")
-    X, codes, weights = map(stacked, zip(*found, strict=True))
-    return _validation.canonical(
-        X, lambda X: _core.LdsmTraining(params_json, n_classes, X, codes, weights)
-    )
+    X, *others = map(stacked, zip(*found, strict=True))
+    return _validation.canonical(X, lambda X: make(X, *others))
 
 
-def _tally(pick: Any, n_classes: int, tree: _core.Classifier, number: int, data: Any) -> Any:
+def _tree(base: _core.LdsmTraining, turn: int, n_threads: int, drawn: Any) -> _core.Classifier:
+    """Grow a tree on all rows ``drawn`` for it, or on most of ``base``."""
+    sample = base if drawn is None else _read(base.with_rows, drawn)
+    return sample.trees([turn], drawn is not None, n_threads)
+
+
+def _tally(draw: _Draw, n_classes: int, tree: _core.Classifier, number: int, data: Any) -> Any:
     """Return number and weight of the rows; by label, their number and the sum of their places."""
-    found = pick(number, None, data)
+    found = draw(None, number, data)
     if found is None:
         return 0, 0.0, np.zeros(n_classes, np.int64), np.zeros(n_classes)
     X, codes, weights = found
     starts, _, nodes = _validation.canonical(X, tree.leaves)
-    places = np.add.reduceat(_places(tree.trees()[0]["children"])[nodes], starts[:-1])
-    places /= np.diff(starts)
+    of_nodes = _places(tree.trees()[0]["children"])
+    places = np.add.reduceat(of_nodes[nodes], starts[:-1]) / np.diff(starts)
     if hasattr(codes, "tocsr"):
         codes = codes.tocsr()
         codes, places = codes.indices, places.repeat(np.diff(codes.indptr))
@@ -171,19 +206,18 @@ def _grouped(tallies: list[Any], n_groups: int, sample: _core.LdsmTraining) -> b
     ends, groups = np.cumsum(counts[order]), np.empty(len(counts), np.uint32)
     middles = np.minimum(2 * ends - counts[order], 2 * ends[-1] - 1)
     groups[order] = middles * n_groups // (2 * ends[-1])
-    sizes = counts.astype(np.uint32), int(n_rows), float(weight / n_rows)
-    return sample.groups(groups, n_groups, *sizes)
+    mean_weight = float(weight / n_rows)
+    return sample.groups(groups, n_groups, counts.astype(np.uint32), int(n_rows), mean_weight)
 
 
-def _divided(pick: Any, n_groups: int, trees: Any, groups: Any, number: int, data: Any) -> Any:
-    """Return the rows of each group that trees were not grown on."""
-    found = pick(number, False, data)
-    if found is None:
-        return [b""] * n_groups
-    X, codes, weights = found
-    return _validation.canonical(
-        X, lambda X: _core.ldsm_divide(trees, groups, number, X, codes, weights)
-    )
+def _divided(trees: Any, groups: Any, number: int, drawn: list[Any]) -> Any:
+    """Return the rows of each group; those of the fit come once more at the end."""
+    return _read(partial(_core.ldsm_divide, trees, groups, number), drawn)
+
+
+def _others_divided(draw: _Draw, n_groups: int, trees: Any, groups: Any, *part: Any) -> Any:
+    found = draw(_OTHERS, *part)
+    return _divided(trees, groups, 1 + part[0], [found]) if found else [b""] * n_groups
 
 
 def _thresholds(plan: Plan, model: _core.Classifier, found: list[Any]) -> Any:
@@ -198,13 +232,13 @@ def _fitted(plan: Plan, model: Any, thresholds: Any) -> Any:
 
 
 class DaskLdSMClassifier(DaskEstimator):
-    """LdSM on a cluster: trees on a sample of the rows, scorers by groups of labels.
+    """LdSM on a cluster: trees on samples of the rows, scorers by groups of labels.
 
-    The sample has at most ``xmtree.tree-rows`` rows, an option of Dask's configuration; by default
-    as many as have 2**26 values. Each worker that grows a tree holds it. The accuracy is nearly
-    that of :class:`xmtree.LdSMClassifier`. The model depends on the partitions and
-    ``random_state``, not on the workers. With one partition, or less than 128 labels, it is that of
-    one machine if all rows are sampled.
+    Each tree has a sample of its own, of about ``xmtree.tree-rows`` rows, an option of Dask's
+    configuration; by default as many as have 2**26 values. The accuracy is nearly that of
+    :class:`xmtree.LdSMClassifier`. The model depends on the partitions and ``random_state``, not on
+    the workers. With one partition, or less than 128 labels, it is that of one machine if samples
+    have all rows.
 
     Parameters
     ----------

@@ -82,9 +82,8 @@ def on_cluster(tasks: Tasks, X: Any, y: Any, sample_weight: Any) -> list[Partiti
         given = list(chain.from_iterable(partitions(X, y, sample_weight)))
         # Lazy partitions are computed on the workers.
         computed = tasks.client.compute(given)
-        for before, after in zip(given, computed, strict=True):
-            if before is not after:
-                tasks.sent.add(after)
+        pairs = zip(given, computed, strict=True)
+        tasks.sent.update(after for before, after in pairs if before is not after)
     return list(zip(computed[::3], computed[1::3], computed[2::3], strict=True))
 
 
@@ -98,8 +97,7 @@ def _cut(*data: Any) -> list[Partition]:
     n_parts = min(_LOCAL_PARTITIONS, max(1, n // _LEAST_ROWS))
     bounds = [n * number // n_parts for number in range(n_parts + 1)]
 
-    def pieces(given: Any) -> list[Any]:
-        cuts = [slice(*pair) for pair in pairwise(bounds)]
-        return [given if given is None else getattr(given, "iloc", given)[cut] for cut in cuts]
+    def piece(given: Any, cut: slice) -> Any:
+        return given if given is None else getattr(given, "iloc", given)[cut]
 
-    return list(zip(*map(pieces, data), strict=True))
+    return [tuple(piece(given, slice(*pair)) for given in data) for pair in pairwise(bounds)]

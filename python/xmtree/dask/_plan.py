@@ -20,9 +20,8 @@ from xmtree.dask._partitions import Partition, n_bytes, n_rows
 class Facts:
     """Facts about a partition; one without rows has none."""
 
-    #: Number of rows with a weight.
+    #: Rows with a weight, and values and bytes of all rows.
     n_rows: int = 0
-    #: Number of values and of bytes of its rows.
     n_values: int = 0
     n_bytes: int = 0
     #: Number and names of the features, as attributes of an estimator.
@@ -209,11 +208,9 @@ def _totals(plan: Plan, X: Any, y: Any, sample_weight: Any) -> NDArray[np.float6
     return _class_weight.totals(target, weights)
 
 
-def planned(
-    tasks: Tasks, local: Any, partitions: list[Partition], classes: Any
-) -> tuple[Future, Plan]:
+def planned(tasks: Tasks, local: Any, data: list[Partition], classes: Any) -> tuple[Future, Plan]:
     """Return what all partitions have together, on the cluster and here."""
-    found = [tasks.submit("facts", facts, local, *partition) for partition in partitions]
+    found = [tasks.submit("facts", facts, local, *partition) for partition in data]
     plan = tasks.submit("plan", joined, local, classes, found)
     return plan, tasks.result(plan)
 

@@ -24,7 +24,6 @@ from xmtree._recall_tree import RecallTreeClassifier
 from xmtree._sharing import copied
 from xmtree.dask._base import DaskEstimator
 from xmtree.dask._cluster import Tasks, Workers, refuse
-from xmtree.dask._partitions import Partition
 from xmtree.dask._plan import Part, Plan, planned, training_parts
 
 #: Classes of a tile of one-against-all, and the least number of blocks if there are so many tiles.
@@ -80,9 +79,8 @@ def step(traveler: Traveler, model: Any, data: Part | None, rows: str, learn: An
     if data is None:
         return model
     if model is None:
-        is_set = traveler.block is not None or data.target.multilabel
-        params = json.dumps(traveler.params)
-        model = _core.Classifier(traveler.learner, params, traveler.n_classes, is_set)
+        is_set, params = traveler.block is not None or data.target.multilabel, traveler.params
+        model = _core.Classifier(traveler.learner, json.dumps(params), traveler.n_classes, is_set)
     # Others may use the model as it was.
     model = model.snapshot()
     codes, weights = traveler.codes(data.target), data.weights_of(rows)
@@ -91,9 +89,7 @@ def step(traveler: Traveler, model: Any, data: Part | None, rows: str, learn: An
     return model
 
 
-def relay_tasks(
-    tasks: Tasks, local: Any, data: list[Partition], classes: Any, workers: Workers
-) -> Future:
+def relay_tasks(tasks: Tasks, local: Any, data: Any, classes: Any, workers: Workers) -> Future:
     """Submit the tasks of a training, and return the one of the fitted estimator."""
     plan_future, plan = planned(tasks, local, data, classes)
     # Parameters may not fit the labels.
@@ -115,8 +111,7 @@ def relay_tasks(
         for traveler, model in zip(everyone, models, strict=True):
             # Blocks of classes must number the columns alike.
             member = 0 if traveler.block else traveler.number
-            # The same order in all passes: with another one, rows may soon be learned again, which
-            # makes Recall Trees worse.
+            # With another order in each pass, Recall Trees are worse: rows may soon come again.
             order = np.random.default_rng([seed, member]).permutation(len(parts))
             for number in passes:
                 for at in order.tolist():
@@ -126,16 +121,12 @@ def relay_tasks(
             moved.append(model)
         return moved
 
-    def observed(traveler: Traveler) -> Any:
-        """Return the untrained model that has observed all parts."""
-        model = None
-        for one in parts:
-            model = tasks.submit("observe", step, traveler, model, one, "all", None)
-        return model
-
-    # Members of an ensemble start alike.
-    starts = [observed(traveler) for traveler in (everyone if everyone[0].block else everyone[:1])]
-    models = starts if everyone[0].block else starts * len(everyone)
+    # Untrained models have observed all parts. Members of an ensemble start alike.
+    models: list[Any] = [None] * (len(everyone) if everyone[0].block else 1)
+    for one in parts:
+        each = enumerate(models)
+        models = [tasks.submit("observe", step, everyone[i], m, one, "all", None) for i, m in each]
+    models *= len(everyone) // len(models)
     calibration: Any = None
     if calibrates:
         models = travel(models, "others", range(n_first), n_rows - n_held_out)
@@ -148,9 +139,7 @@ def relay_tasks(
     return tasks.submit("model", _fitted, plan_future, calibration, model)
 
 
-def _joined(
-    tasks: Tasks, everyone: list[Traveler], models: list[Any], params: dict[str, Any], plan: Plan
-) -> Future:
+def _joined(tasks: Tasks, everyone: list[Traveler], models: Any, params: Any, plan: Plan) -> Future:
     """Return the model of all travelers. Blocks are pruned first, so that they take less room."""
     if params.get("prune") is not None:
         models = [
@@ -162,9 +151,7 @@ def _joined(
     return tasks.submit("join", _join, whole, params, is_set, *models)
 
 
-def _join(
-    traveler: Traveler, params: dict[str, Any], is_set: bool, *models: _core.Classifier
-) -> _core.Classifier:
+def _join(traveler: Traveler, params: Any, is_set: bool, *models: Any) -> _core.Classifier:
     arguments = json.dumps(params), traveler.n_classes, is_set, models
     return _core.Classifier.join(traveler.learner, *arguments)
 
@@ -194,12 +181,9 @@ def _fitted(plan: Plan, calibration: Calibration | None, model: _core.Classifier
     return fitted
 
 
-def _check_memory(
-    plan: Plan, params: dict[str, Any], everyone: list[Traveler], workers: Workers
-) -> None:
+def _check_memory(plan: Plan, params: Any, everyone: list[Traveler], workers: Workers) -> None:
     """Compare the memory of each worker with its share of the rows and the models on it."""
-    rows = sum(found.n_bytes for found in plan.facts) / len(workers)
-    model = 0
+    rows, model = sum(found.n_bytes for found in plan.facts) / len(workers), 0
     if everyone[0].learner == "oaa":
         n_columns = plan.local.n_features_in_ if params["n_bits"] is None else 1 << params["n_bits"]
         n_columns = min(n_columns, sum(found.n_values for found in plan.facts)) + 1
@@ -223,17 +207,15 @@ class DaskOAAClassifier(DaskRelay):
     """One-against-all on a cluster: blocks of classes travel from partition to partition.
 
     Each class learns all rows in each pass, as by :class:`xmtree.OAAClassifier`, but partition
-    after partition, so the weights differ a little and the accuracy hardly. The model depends on
-    the partitions, their order and ``random_state``, not on the workers. ``progressive_loss_`` is
-    NaN if there are several blocks, because none knows all scores.
+    after partition. The model depends on these, their order and ``random_state``, not on the
+    workers. ``progressive_loss_`` is NaN if there are several blocks: none knows all scores.
 
     Parameters
     ----------
     client : as for :class:`DaskLdSMClassifier`
     **params
         Parameters of :class:`xmtree.OAAClassifier` except ``n_jobs`` and ``early_stopping``.
-        ``n_negatives`` are drawn block by block, rounded up. ``verbose=1`` shows a progress bar
-        of the tasks.
+        ``n_negatives`` are drawn block by block, rounded up.
     """
 
     _local_class = OAAClassifier
@@ -256,8 +238,7 @@ class DaskLOMTreeClassifier(DaskRelay):
 class DaskRecallTreeClassifier(DaskRelay):
     """A Recall Tree on a cluster, which travels from partition to partition.
 
-    It learns all rows, as :class:`xmtree.RecallTreeClassifier` does: a cluster has more memory than
-    a machine, but takes no less time.
+    It learns all rows, as :class:`xmtree.RecallTreeClassifier` does, in no less time.
 
     Parameters
     ----------

@@ -14,7 +14,6 @@ from xmtree._text.rules import learner_and_settings
 from xmtree.dask._base import DaskEstimator, snapshot
 from xmtree.dask._cluster import Here, Tasks, Workers
 from xmtree.dask._ldsm import DaskLdSMClassifier
-from xmtree.dask._partitions import Partition
 from xmtree.dask._plan import joined_labels, labels_of
 from xmtree.dask._relay import DaskOAAClassifier
 
@@ -25,9 +24,7 @@ _ON_CLUSTER: dict[type[Any], type[DaskEstimator]] = {
 }
 
 
-def text_tasks(
-    tasks: Tasks, local: TextClassifier, data: list[Partition], classes: Any, workers: Workers
-) -> Here:
+def text_tasks(tasks: Tasks, local: Any, data: list[Any], classes: Any, workers: Workers) -> Here:
     """Submit the tasks of a training, and return the call that gives the fitted classifier."""
     local._check_params()
     settings = settings_of(local)
@@ -35,10 +32,8 @@ def text_tasks(
     begun = tasks.submit("vocabulary", _begun, local, settings, counted)
     learner = tasks.result(tasks.submit("learner", itemgetter(0), begun))
     features = tasks.submit("features", itemgetter(1), begun)
-    parts = [
-        (tasks.submit("rows", _rows, features, texts), labels, weights)
-        for texts, labels, weights in data
-    ]
+    rows = [tasks.submit("rows", _rows, features, texts) for texts, *_ in data]
+    parts = [(rows[i], *part[1:]) for i, part in enumerate(data)]
     trained = _ON_CLUSTER[type(learner)]._tasks(tasks, learner, parts, classes, workers)
     return tasks.together("classifier", _fitted, local, features, trained)
 
@@ -49,9 +44,7 @@ def _counted(settings: Settings, texts: Any, labels: Any) -> tuple[TextCounts, L
     return counts, labels_of(labels) if counts.n_texts else None
 
 
-def _begun(
-    local: TextClassifier, settings: Settings, counted: list[tuple[TextCounts, Labels | None]]
-) -> tuple[Any, TextFeatures]:
+def _begun(local: Any, settings: Settings, counted: list[Any]) -> tuple[Any, TextFeatures]:
     """Return the learner and the features of all partitions."""
     counts = [one for one, _ in counted]
     n_texts, n_words = sum(one.n_texts for one in counts), sum(one.n_words for one in counts)
@@ -83,7 +76,6 @@ class DaskTextClassifier(DaskEstimator):
     **params
         Parameters of :class:`xmtree.TextClassifier` except ``n_jobs``. The learner must be
         "auto", or of a class that has an estimator on a cluster, with parameters that this has.
-        ``verbose=1`` shows a progress bar of the tasks.
     """
 
     _local_class = TextClassifier

@@ -1,10 +1,10 @@
 //! Training on several machines: `_core.LdsmTraining`, which trains single trees of LdSM, and
 //! functions that train its scorers by groups of labels. Rows and scorers of a group travel as bytes.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
@@ -39,9 +39,17 @@ fn with_trees<T: Send>(
     })
 }
 
-/// Returns the rows of each group from rows that the trees have not learned. `number` is that of
-/// their partition.
+/// Returns the share of so many rows that no tree learns, and that of the others that a tree leaves
+/// out at least.
 #[pyfunction]
+pub(super) fn ldsm_left_out(n_rows: usize) -> (f64, f64) {
+    TrainingSet::left_out(n_rows)
+}
+
+/// Returns the rows of each group. `number` is that of their partition, and `learned` says which trees
+/// have learned each row. Without it these are the rows of the fit, which come once more at the end.
+#[pyfunction]
+#[pyo3(signature = (trees, groups, number, X, y, sample_weight, learned=None))]
 pub(super) fn ldsm_divide(
     trees: Vec<Py<Classifier>>,
     groups: &[u8],
@@ -49,6 +57,7 @@ pub(super) fn ldsm_divide(
     X: &Object<'_>,
     y: &Object<'_>,
     sample_weight: WeightsArg<'_>,
+    learned: Option<PyReadonlyArray2<'_, bool>>,
 ) -> PyResult<Vec<Vec<u8>>> {
     let facts: GroupFacts = restored(groups)?;
     // A weight must not round to 0 in single precision.
@@ -57,8 +66,12 @@ pub(super) fn ldsm_divide(
     let examples = BatchArg::take(X, y, None)?;
     let batch = examples.batch(facts.groups.len(), false)?;
     let batch = batch.with_weights(Some(&weights));
+    let learned = learned
+        .as_ref()
+        .map(PyReadonlyArray2::as_slice)
+        .transpose()?;
     with_trees(X.py(), &trees, |trees, control| {
-        let pieces = trees.divide(&batch, number, &Groups::new(facts), control)?;
+        let pieces = trees.divide(&batch, number, learned, &Groups::new(facts), control)?;
         pieces.into_iter().map(stored).collect()
     })
 }
@@ -190,10 +203,35 @@ impl LdsmTraining {
         Ok(Self(read))
     }
 
-    /// Trains the trees of these numbers and returns a model that has only these.
-    fn trees(&self, py: Python<'_>, numbers: Vec<usize>, n_threads: usize) -> PyResult<Classifier> {
+    /// Returns the set with one row, for `with_rows` on other machines.
+    fn first_row(&self) -> Self {
+        Self(self.0.first_row())
+    }
+
+    /// Returns a set of other rows with the same parameters and preparation.
+    fn with_rows(
+        &self,
+        X: &Object<'_>,
+        y: &Object<'_>,
+        sample_weight: WeightsArg<'_>,
+    ) -> PyResult<Self> {
+        let examples = BatchArg::take(X, y, Some(sample_weight))?;
+        let batch = examples.batch(self.0.examples.n_labels, false)?;
+        let read = watched(X.py(), None, |control| self.0.with_rows(&batch, control))?;
+        Ok(Self(read))
+    }
+
+    /// Trains the trees of these numbers and returns a model that has only these. Unless they learn all
+    /// rows, each leaves some out if there are to be scorers.
+    fn trees(
+        &self,
+        py: Python<'_>,
+        numbers: Vec<usize>,
+        learn_all: bool,
+        n_threads: usize,
+    ) -> PyResult<Classifier> {
         let trees = watched(py, None, |control| {
-            Ldsm::with_trees(&self.0, &numbers, n_threads, control)
+            Ldsm::with_trees(&self.0, &numbers, learn_all, n_threads, control)
         })?;
         Ok(Classifier::from_model(Arc::new(trees)))
     }
@@ -230,22 +268,6 @@ impl LdsmTraining {
             ..GroupFacts::default()
         });
         Ok(stored(facts)?)
-    }
-
-    /// Returns the rows of each group of labels, for a part of these rows: part 0 of n has the rows of
-    /// the fit, which come once more after the groups, and parts 1 to n have the others.
-    fn divide(
-        &self,
-        py: Python<'_>,
-        trees: Vec<Py<Classifier>>,
-        groups: &[u8],
-        part: (usize, NonZeroUsize),
-    ) -> PyResult<Vec<Vec<u8>>> {
-        with_trees(py, &trees, |trees, control| {
-            let groups = groups_of(groups)?;
-            let pieces = trees.divide_sample(&self.0.examples, part, &groups, control)?;
-            pieces.into_iter().map(stored).collect()
-        })
     }
 
     #[staticmethod]

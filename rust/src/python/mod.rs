@@ -68,8 +68,8 @@ mod core {
     use super::classifier::{parameters, Classifier};
     #[pymodule_export]
     use super::cluster::{
-        ldsm_choose, ldsm_divide, ldsm_join, ldsm_layout, ldsm_margins, ldsm_mine, ldsm_model,
-        ldsm_scorers, LdsmTraining,
+        ldsm_choose, ldsm_divide, ldsm_join, ldsm_layout, ldsm_left_out, ldsm_margins, ldsm_mine,
+        ldsm_model, ldsm_scorers, LdsmTraining,
     };
     #[pymodule_export]
     use super::metrics::{

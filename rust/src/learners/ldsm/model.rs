@@ -79,7 +79,7 @@ impl Classifier for Ldsm {
         let labels = rounds * self.n_classes as u64;
         control.set_total(control.progress().done + nodes + labels);
         let numbers: Vec<usize> = (before..before + missing).collect();
-        let trees = training.grow_trees(&numbers, n_threads, control)?;
+        let trees = training.grow_trees(&numbers, false, n_threads, control)?;
         if before == 0 {
             self.scorers = training.train_scorers(&trees, n_threads, control)?;
             self.centroids = training.centroids();
@@ -305,16 +305,17 @@ impl Learner for Ldsm {
 
 impl Ldsm {
     /// Grows the trees of these numbers, to be joined with others that are grown elsewhere. The first
-    /// tree brings the centroids of the rows.
+    /// tree brings the centroids of the rows. See [`TrainingSet::grow_trees`].
     pub fn with_trees(
         training: &TrainingSet,
         numbers: &[usize],
+        learn_all: bool,
         n_threads: usize,
         control: &Control,
     ) -> Result<Self> {
         let n_classes = training.examples.n_labels;
         let mut model = Self::create(training.params.clone(), n_classes, true)?;
-        model.trees = training.grow_trees(numbers, n_threads, control)?;
+        model.trees = training.grow_trees(numbers, learn_all, n_threads, control)?;
         model.preparation = Some(training.preparation.clone());
         if numbers.contains(&0) {
             model.centroids = training.centroids();

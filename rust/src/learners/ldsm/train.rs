@@ -82,10 +82,33 @@ impl TrainingSet {
         self.params.scorers == Scorers::OneAgainstSome
     }
 
-    /// Grows the trees of these numbers.
+    /// Returns the share of so many rows that no tree learns, because the join is fitted on them, and
+    /// the share of the others that a tree leaves out.
+    pub fn left_out(n_rows: usize) -> (f64, f64) {
+        (FitSample::new(n_rows).share(), HELD_OUT_SHARE)
+    }
+
+    /// Returns the set with one row, for [`with_rows`](Self::with_rows) elsewhere.
+    #[must_use]
+    pub fn first_row(&self) -> Self {
+        Self {
+            params: self.params.clone(),
+            preparation: self.preparation.clone(),
+            examples: self.examples.chosen(|row| row == 0),
+        }
+    }
+
+    /// Returns a set of other rows with the same parameters and preparation.
+    pub fn with_rows(&self, batch: &Batch<'_>, control: &Control) -> Result<Self> {
+        Self::read(&self.params, batch, Some(&self.preparation), 1, control)
+    }
+
+    /// Grows the trees of these numbers. Unless they learn all rows, each leaves some out if there are
+    /// to be scorers.
     pub(super) fn grow_trees(
         &self,
         numbers: &[usize],
+        learn_all: bool,
         n_threads: usize,
         control: &Control,
     ) -> Result<Vec<Arc<Tree>>> {
@@ -100,9 +123,10 @@ impl TrainingSet {
         let has_enough = numbers.len() >= 2 * n_threads;
         let n_ahead = if has_enough { 1 } else { n_threads };
         let (n_rows, seed) = (self.examples.len(), self.params.seed);
+        let may_leave_out = self.has_scorers() && !learn_all;
         let grow_tree = |(): &mut (), i: usize| {
             let tree = numbers[i];
-            let is_out = |&row: &u32| self.has_scorers() && leaves_out(seed, n_rows, tree, row);
+            let is_out = |&row: &u32| may_leave_out && leaves_out(seed, n_rows, tree, row);
             let rows = (0..n_rows as u32).filter(|row| !is_out(row)).collect();
             grow(&context, rows, seed_of(seed, tree), n_ahead).map(Arc::new)
         };

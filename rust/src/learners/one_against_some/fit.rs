@@ -41,6 +41,11 @@ impl FitSample {
         Self { step: 1, n }
     }
 
+    /// Returns the share of all rows.
+    pub fn share(self) -> f64 {
+        1.0 / self.step as f64
+    }
+
     pub fn contains(self, row: u32) -> bool {
         (row as usize) < self.n && (row as usize).is_multiple_of(self.step)
     }

@@ -1,12 +1,11 @@
 //! Trees that are grown one by one and sent as bytes, compared with a fit.
 
-use std::num::NonZeroUsize;
-
+use super::super::train::leaves_out;
 use super::super::TrainingSet;
 use super::*;
 use crate::error::Result;
 use crate::file::Bundle;
-use crate::learners::one_against_some::{GroupScorers, Groups, Piece};
+use crate::learners::one_against_some::{FitSample, GroupScorers, Groups, Piece};
 use crate::model::Query;
 
 /// Joins trees of these `numbers` that are grown one by one.
@@ -16,7 +15,7 @@ fn joined(data: &Data, params: &Params, numbers: &[usize]) -> Result<Ldsm> {
     let bytes = read.to_bundle().to_bytes()?;
     let training = TrainingSet::from_bundle(Bundle::from_bytes(&bytes)?)?;
     let trees = numbers.iter().map(|&number| {
-        let bytes = Ldsm::with_trees(&training, &[number], 1, &control)?.to_bytes()?;
+        let bytes = Ldsm::with_trees(&training, &[number], false, 1, &control)?.to_bytes()?;
         Ldsm::from_bytes(&bytes)
     });
     Ldsm::of_trees(trees)?.complete(&training, 2, &control)
@@ -40,6 +39,39 @@ fn joined_trees_are_the_model_of_a_fit() {
         let numbers: Vec<usize> = (0..params.n_estimators as usize).collect();
         let made = joined(&data, &params, &numbers).unwrap();
         assert!(made.to_bytes().unwrap() == data.fit(&params).to_bytes().unwrap());
+    }
+}
+
+#[test]
+fn a_tree_may_learn_all_rows_of_a_set_of_its_own() {
+    let (data, params) = (fixed(120, false), with_scorers());
+    let read = |params: &Params| TrainingSet::read(params, &data.batch(), None, 1, &control());
+    let first = read(&params).unwrap().first_row();
+    assert_eq!(first.examples.len(), 1);
+    let own = first.with_rows(&data.batch(), &control()).unwrap();
+    let trees = |set: &TrainingSet, learn_all| {
+        all_bits(&Ldsm::with_trees(set, &[1], learn_all, 1, &control()).unwrap())
+    };
+    let without_scorers = Params {
+        scorers: Scorers::None,
+        ..params.clone()
+    };
+    let wanted = trees(&read(&without_scorers).unwrap(), false);
+    assert_eq!(trees(&own, true), wanted);
+    assert_ne!(trees(&own, false), wanted);
+    // Rows are prepared as those of the first set.
+    let standard = Params {
+        scaling: Scaling::Standard,
+        ..params
+    };
+    let all = read(&standard).unwrap();
+    let half = data.select(data.present().into_iter().step_by(2));
+    let half = all
+        .first_row()
+        .with_rows(&half.batch(), &control())
+        .unwrap();
+    for row in 0..half.examples.len() as u32 {
+        assert_eq!(half.examples.row(row), all.examples.row(2 * row));
     }
 }
 
@@ -77,16 +109,42 @@ fn check_groups(params: &Params) {
     let (data, control) = (fixed(120, false), control());
     let training = TrainingSet::read(params, &data.batch(), None, 1, &control).unwrap();
     let numbers: Vec<usize> = (0..params.n_estimators as usize).collect();
-    let trees = Ldsm::with_trees(&training, &numbers, 1, &control).unwrap();
+    let trees = Ldsm::with_trees(&training, &numbers, false, 1, &control).unwrap();
     let examples = &training.examples;
+    // The trees leave rows out by their number among those with labels.
+    let kept = data.present();
+    let at = |row: usize| kept.binary_search(&row).unwrap() as u32;
+    let fit_sample = FitSample::new(kept.len());
+    let place_of = |row| {
+        if fit_sample.contains(at(row)) {
+            0
+        } else {
+            1 + row % 2
+        }
+    };
     for n_groups in [1, 3] {
         let facts = training.complete(facts_in_turn(examples, n_groups));
         let read = || Groups::new(sent(&facts).unwrap());
         let groups = read();
-        let n_parts = NonZeroUsize::new(2).unwrap();
-        let divide = |part| trees.divide_sample(examples, (part, n_parts), &groups, &control);
+        let divide = |number: usize| {
+            let rows = kept.iter().copied().filter(|row| place_of(*row) == number);
+            let rows: Vec<usize> = rows.collect();
+            let part = data.select(rows.iter().copied());
+            let out = |row, tree| leaves_out(params.seed, kept.len(), tree, row);
+            let learned = (rows.iter())
+                .flat_map(|row| numbers.iter().map(|&tree| !out(at(*row), tree)))
+                .collect::<Vec<bool>>();
+            let learned = (number > 0).then_some(&learned[..]);
+            trees.divide(&part.batch(), number as u64, learned, &groups, &control)
+        };
         let divided: Vec<Vec<Piece>> = (0..3).map(|part| divide(part).unwrap()).collect();
-        assert!(divide(3).is_err());
+        // The fit has rows that no tree has learned, so its scores are of all trees.
+        let n_fit = divided[0][n_groups as usize].examples.len();
+        assert_eq!(n_fit, kept.len().div_ceil(5));
+        let batch = data.batch();
+        let found = trees.divide(&batch, 1, Some(&[true]), &groups, &control);
+        let error = "rows, trees and groups do not match";
+        assert_eq!(found.unwrap_err().to_string(), error);
         let mine = |group: usize| {
             let pieces = divided.iter().map(|pieces| sent(&pieces[group]));
             groups.mine(group, pieces, &control).unwrap()
