@@ -148,13 +148,16 @@ class _Draw:
             return None
         weights = data.weights_of(self.rows)
         kept = weights > 0
-        places = np.random.default_rng([self.seed, number, 1]).random((len(weights), 1)) - self.fit
-        arcs, others = self.arc * np.arange(self.n_trees), places >= 0
-        learned = others & ((places / (1 - self.fit) - arcs) % 1 < self.arc)
+        places = np.random.default_rng([self.seed, number, 1]).random(len(weights)) - self.fit
+
+        def learns(turn: int) -> Any:
+            return (places >= 0) & ((places / (1 - self.fit) - turn * self.arc) % 1 < self.arc)
+
         if which is not None:
-            kept &= np.hstack([learned, others, ~others])[:, which]
+            kept &= learns(which) if which >= 0 else (places < 0) == (which == _FIT)
         found: Any = (data.X[kept], data.target.codes[kept], weights[kept])
-        found += (learned[kept],) if which == _OTHERS else ()
+        if which == _OTHERS:
+            found += (np.column_stack([learns(turn)[kept] for turn in range(self.n_trees)]),)
         return found if kept.any() else None
 
 
@@ -162,7 +165,7 @@ def _read(make: Any, drawn: list[Any]) -> Any:
     """Return what ``make`` makes of rows, codes and weights of all partitions."""
     found = [one for one in drawn if one is not None]
     if not found:
-        raise ValueError("no example has a label and a weight above 0")
+        raise ValueError("no or too few examples have a label and a weight above 0")
     X, *others = map(stacked, zip(*found, strict=True))
     return _validation.canonical(X, lambda X: make(X, *others))
 
@@ -183,8 +186,7 @@ def _tally(draw: _Draw, n_classes: int, tree: _core.Classifier, number: int, dat
     of_nodes = _places(tree.trees()[0]["children"])
     places = np.add.reduceat(of_nodes[nodes], starts[:-1]) / np.diff(starts)
     if hasattr(codes, "tocsr"):
-        codes = codes.tocsr()
-        codes, places = codes.indices, places.repeat(np.diff(codes.indptr))
+        codes, places = codes.tocsr().indices, places.repeat(np.diff(codes.tocsr().indptr))
     counts = np.bincount(codes, minlength=n_classes)
     return len(weights), weights.sum(), counts, np.bincount(codes, places, n_classes)
 
@@ -193,8 +195,7 @@ def _places(children: NDArray[np.int32]) -> NDArray[np.float64]:
     """Return the place of each node in a walk from left to right."""
     places, waiting = np.zeros(len(children)), [0]
     for place in range(len(children)):
-        node = waiting.pop()
-        places[node] = place
+        places[node := waiting.pop()] = place
         waiting += [child for child in children[node].tolist()[::-1] if child >= 0]
     return places
 
@@ -206,8 +207,8 @@ def _grouped(tallies: list[Any], n_groups: int, sample: _core.LdsmTraining) -> b
     ends, groups = np.cumsum(counts[order]), np.empty(len(counts), np.uint32)
     middles = np.minimum(2 * ends - counts[order], 2 * ends[-1] - 1)
     groups[order] = middles * n_groups // (2 * ends[-1])
-    mean_weight = float(weight / n_rows)
-    return sample.groups(groups, n_groups, counts.astype(np.uint32), int(n_rows), mean_weight)
+    sizes = counts.astype(np.uint32), int(n_rows), float(weight / n_rows)
+    return sample.groups(groups, n_groups, *sizes)
 
 
 def _divided(trees: Any, groups: Any, number: int, drawn: list[Any]) -> Any:
@@ -234,11 +235,10 @@ def _fitted(plan: Plan, model: Any, thresholds: Any) -> Any:
 class DaskLdSMClassifier(DaskEstimator):
     """LdSM on a cluster: trees on samples of the rows, scorers by groups of labels.
 
-    Each tree has a sample of its own, of about ``xmtree.tree-rows`` rows, an option of Dask's
-    configuration; by default as many as have 2**26 values. The accuracy is nearly that of
-    :class:`xmtree.LdSMClassifier`. The model depends on the partitions and ``random_state``, not on
-    the workers. With one partition, or less than 128 labels, it is that of one machine if samples
-    have all rows.
+    Each tree has a sample of its own, of about ``xmtree.tree-rows`` rows (Dask's configuration), by
+    default as many as have 2**26 values. The accuracy is nearly that of one machine. The model
+    depends on the partitions and ``random_state``, not on the workers. With one partition, or less
+    than 128 labels, it is that of :class:`xmtree.LdSMClassifier` if samples have all rows.
 
     Parameters
     ----------
