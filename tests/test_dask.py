@@ -68,8 +68,9 @@ def cluster():
         "distributed.worker.profile.enabled": False,
         # Tests kill workers on purpose.
         "distributed.scheduler.allowed-failures": 100,
+        # A worker may try so long to get data from a killed one.
+        "distributed.comm.timeouts.connect": "60s",
         # A busy machine starts workers slowly.
-        "distributed.comm.timeouts.connect": "600s",
         "distributed.comm.timeouts.tcp": "600s",
         "distributed.worker.multiprocessing-method": METHOD,
     }

@@ -32,8 +32,9 @@ from xmtree.dask._relay import held_out
 #: Dask's option for the number of rows that a tree is grown on, and how many values these have by
 #: default. A worker needs at least 12 bytes for each of them.
 _SAMPLE, _VALUES = "xmtree.tree-rows", 1 << 26
-#: Least number of labels of a group, and the least number of groups if there are so many labels.
-_LABELS, _GROUPS = 64, 8
+#: Least numbers of labels of a group, of groups if there are so many labels, and of rows of which
+#: trees leave some out.
+_LABELS, _GROUPS, _ROWS = 64, 8, 100
 #: Numbers, beside those of trees, of the rows that the join is fitted on and of the others.
 _FIT, _OTHERS = -1, -2
 
@@ -66,8 +67,7 @@ def _model(
     params = {**plan.local._core_params(), "seed": seed}
     params_json, n_trees = json.dumps(params), int(params["n_estimators"])
     n_rows, n_values = max(1, plan.n_rows), max(1, sum(found.n_values for found in plan.facts))
-    # With fewer than a hundred rows, all trees learn all of them.
-    n_sampled = max(100, dask.config.get(_SAMPLE, n_rows * _VALUES // n_values))
+    n_sampled = max(_ROWS, dask.config.get(_SAMPLE, n_rows * _VALUES // n_values))
     share = min(1.0, n_sampled / n_rows)
     n_bytes, n_own = 8 * int(share * n_values), sum(f.n_bytes for f in plan.facts) // len(workers)
     what = "each worker holds its partitions and the rows that a tree is grown on"
@@ -77,7 +77,7 @@ def _model(
     n_threads = max(1, min(min(threads), sum(threads) // n_trees))
     n_parts = max(1, sum(found.n_rows > 0 for found in plan.facts))
     n_groups = max(1, min(max(_GROUPS, n_parts), n_classes // _LABELS)) if n_parts > 1 else 1
-    has_fit = params["scorers"] != "none" and n_rows >= 100
+    has_fit = params["scorers"] != "none" and n_rows >= _ROWS
     out, left_out = _core.ldsm_left_out(n_rows) if has_fit else (0.0, 0.0)
     draw = _Draw(rows, seed, n_trees, min(share / (1 - out), 1 - left_out), out)
 
@@ -238,7 +238,7 @@ class DaskLdSMClassifier(DaskEstimator):
     Each tree has a sample of its own, of about ``xmtree.tree-rows`` rows (Dask's configuration), by
     default as many as have 2**26 values. The accuracy is nearly that of one machine. The model
     depends on the partitions and ``random_state``, not on the workers. With one partition, or less
-    than 128 labels, it is that of :class:`xmtree.LdSMClassifier` if samples have all rows.
+    than 128 labels, it is that of :class:`xmtree.LdSMClassifier` if the option allows all rows.
 
     Parameters
     ----------
