@@ -1,10 +1,11 @@
-"""Runs the tasks of a training on a cluster immediately, in this process."""
+"""Runs the tasks of a training on a cluster in this process."""
 
 import pickle
+from concurrent.futures import Future, ThreadPoolExecutor
 
 
 class Serial:
-    """Stands in for the tasks of a cluster, and counts them by name.
+    """Stands in for the tasks of a cluster, runs them immediately, and counts them by name.
 
     Trainings with the same ``results``, a dict, run equal tasks once.
     """
@@ -28,12 +29,35 @@ class Serial:
         return future
 
 
-def fitted(estimator, parts, classes=None, workers=None, results=None, **params):
+def value(of):
+    """Return ``of`` with the results of futures in it."""
+    if isinstance(of, Future):
+        return of.result()
+    return type(of)(map(value, of)) if type(of) in (list, tuple) else of
+
+
+class Threads(Serial):
+    """The same in two threads. A task only waits for earlier ones, so none waits forever."""
+
+    def __init__(self, results=None):
+        super().__init__(results)
+        self.pool = ThreadPoolExecutor(2)
+
+    def submit(self, name, function, *arguments, turn=None):
+        run = super().submit
+        return self.pool.submit(lambda: run(name, function, *value(arguments)))
+
+    def result(self, future, verbose=0):
+        return value(future)
+
+
+def fitted(estimator, parts, classes=None, workers=None, results=None, folder=None, **params):
     """Return the local estimator that ``estimator``, a class for clusters, trains on ``parts``."""
-    tasks = Serial(results)
+    tasks, where = Threads(results), {} if folder is None else {"folder": folder}
     local = estimator._local_class(**params)
     workers = workers or {"here": {"nthreads": 1, "memory_limit": 0}}
-    return estimator._tasks(tasks, local, parts, classes, workers)
+    with tasks.pool:
+        return tasks.result(estimator._tasks(tasks, local, parts, classes, workers, **where))
 
 
 def in_parts(n, *data):

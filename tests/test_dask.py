@@ -68,9 +68,8 @@ def cluster():
         "distributed.worker.profile.enabled": False,
         # Tests kill workers on purpose.
         "distributed.scheduler.allowed-failures": 100,
-        # A worker may try so long to get data from a killed one.
-        "distributed.comm.timeouts.connect": "60s",
         # A busy machine starts workers slowly.
+        "distributed.comm.timeouts.connect": "600s",
         "distributed.comm.timeouts.tcp": "600s",
         "distributed.worker.multiprocessing-method": METHOD,
     }
@@ -618,8 +617,14 @@ def test_a_killed_worker_costs_only_its_tasks(client, cluster, local, tmp_path, 
         # So few local rows are one partition.
         local = fitted(DaskOAAClassifier, [(X, y, None)], random_state=0, n_passes=2)
     wanted = file_of(local, tmp_path)
+
+    def give_up_soon():
+        dask.config.set({"distributed.comm.timeouts.connect": "1s"})
+
     for attempt in range(10 * N_KILLS):
         client.wait_for_workers(2, timeout=600)
+        # A worker can miss that another is gone, and tries so long to get data from it.
+        client.run(give_up_soon)
         pid = list(cluster.workers.values())[attempt % 2].pid
         later = 0.01 * (attempt % 8)
         killer = WhenTraining(cluster, os.kill, pid, signal.SIGKILL, later=later)

@@ -13,7 +13,7 @@ pytest.importorskip("distributed")
 
 from dask.delayed import delayed
 from distributed import Client
-from serial_tasks import Serial, in_parts
+from serial_tasks import fitted, in_parts
 from xmtree import LdSMClassifier, ModelFileError, load
 from xmtree._ldsm_parts import MAIN, LdSMInParts, publish
 from xmtree._persistence import save_around
@@ -32,10 +32,9 @@ RESULTS = {}
 def trained(y, folder=None, *, rows=X, n_parts=4, n_workers=1, results=None, **params):
     """Return a model of partitions, in a folder if it is given."""
     workers = {str(i): {"nthreads": 2, "memory_limit": 0} for i in range(n_workers)}
-    local = LdSMClassifier(**(QUICK | params))
+    parts, options = in_parts(n_parts, rows, y), {"results": results, "folder": folder}
     with dask.config.set({"xmtree.tree-rows": N_ROWS // 2}):
-        arguments = Serial(results), local, in_parts(n_parts, rows, y), None, workers
-        model = DaskLdSMClassifier._tasks(*arguments, folder=folder)
+        model = fitted(DaskLdSMClassifier, parts, workers=workers, **options, **(QUICK | params))
     if folder is not None:
         publish(model, folder)
     return model
