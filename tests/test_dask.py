@@ -69,7 +69,7 @@ def cluster():
         # Tests kill workers on purpose.
         "distributed.scheduler.allowed-failures": 100,
         # A busy machine starts workers slowly.
-        "distributed.comm.timeouts.connect": "600s",
+        "distributed.comm.timeouts.connect": "60s",
         "distributed.comm.timeouts.tcp": "600s",
         "distributed.worker.multiprocessing-method": METHOD,
     }
@@ -624,7 +624,7 @@ def test_a_killed_worker_costs_only_its_tasks(client, cluster, local, tmp_path, 
     for attempt in range(10 * N_KILLS):
         client.wait_for_workers(2, timeout=600)
         # A worker can miss that another is gone, and tries so long to get data from it.
-        client.run(give_up_soon)
+        client.run(give_up_soon, on_error="ignore")
         pid = list(cluster.workers.values())[attempt % 2].pid
         later = 0.01 * (attempt % 8)
         killer = WhenTraining(cluster, os.kill, pid, signal.SIGKILL, later=later)
