@@ -51,13 +51,14 @@ class Threads(Serial):
         return value(future)
 
 
-def fitted(estimator, parts, classes=None, workers=None, results=None, folder=None, **params):
+def fitted(
+    estimator, parts, classes=None, workers=None, tasks=None, results=None, folder=None, **params
+):
     """Return the local estimator that ``estimator``, a class for clusters, trains on ``parts``."""
-    tasks, where = Threads(results), {} if folder is None else {"folder": folder}
+    tasks, where = tasks or Threads(results), {} if folder is None else {"folder": folder}
     local = estimator._local_class(**params)
     workers = workers or {"here": {"nthreads": 1, "memory_limit": 0}}
-    with tasks.pool:
-        return tasks.result(estimator._tasks(tasks, local, parts, classes, workers, **where))
+    return tasks.result(estimator._tasks(tasks, local, parts, classes, workers, **where))
 
 
 def in_parts(n, *data):

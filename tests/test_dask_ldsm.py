@@ -183,10 +183,7 @@ def test_no_task_gets_all_rows():
             made[name] = super().submit(name, function, *arguments)
             return made[name]
 
-    local = LdSMClassifier(**QUICK)
-    with dask.config.set({"xmtree.tree-rows": N_ROWS // 10}):
-        workers = {"here": {"nthreads": 1, "memory_limit": 0}}
-        DaskLdSMClassifier._tasks(Watching(), local, in_parts(10, X, Y), None, workers)
+    trained(in_parts(10, X, Y), N_ROWS // 10, tasks=Watching())
     rows = len(pickle.dumps(X))
     assert sizes["examples"] < 0.2 * rows
     # A fifth of few rows, at most 4,096 of many, with the labels that trees find likely.

@@ -192,8 +192,6 @@ def test_memory_of_a_worker_is_compared_with_its_share():
 
 def test_a_step_changes_no_argument():
     """Tasks may run again, and several may use the same model."""
-    tasks = Serial()
-    parts = in_parts(2, X, Y)
     found = []
 
     class Keeping(Serial):
@@ -204,10 +202,7 @@ def test_a_step_changes_no_argument():
             return made
 
     tasks = Keeping()
-    local = DaskOAAClassifier._local_class(random_state=0, n_passes=2)
-    DaskOAAClassifier._tasks(
-        tasks, local, parts, None, {"here": {"nthreads": 1, "memory_limit": 0}}
-    )
+    fitted(DaskOAAClassifier, in_parts(2, X, Y), tasks=tasks, random_state=0, n_passes=2)
     # 3 blocks of classes, observation, a pass of most rows and one of all in two partitions.
     assert tasks.names.count("observe") == 6
     assert tasks.names.count("learn") == 3 * 2 * 2
@@ -292,12 +287,8 @@ def test_texts_stay_in_their_partitions():
             passed[name] = pickle.dumps(arguments)
             return super().submit(name, function, *arguments)
 
-    tasks = Watching()
     texts = [f"{text} {text}" for text in TEXTS]
-    local = TextClassifier(OAAClassifier(n_passes=1), word_ngrams=1, random_state=0)
-    source = in_parts(4, texts, LENGTHS)
-    DaskTextClassifier._tasks(
-        tasks, local, source, None, {"here": {"nthreads": 1, "memory_limit": 0}}
-    )
+    params = {"learner": OAAClassifier(n_passes=1), "word_ngrams": 1, "random_state": 0}
+    fitted(DaskTextClassifier, in_parts(4, texts, LENGTHS), tasks=Watching(), **params)
     assert len(passed["vocabulary"]) < 0.2 * sum(map(len, texts))
     assert texts[-1].encode() not in passed["vocabulary"]

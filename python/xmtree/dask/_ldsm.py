@@ -186,18 +186,18 @@ def _tally(draw: _Draw, n_classes: int, tree: _core.Classifier, number: int, dat
     of_nodes = _places(tree.trees()[0]["children"])
     places = np.add.reduceat(of_nodes[nodes], starts[:-1]) / np.diff(starts)
     if hasattr(codes, "tocsr"):
-        codes, places = codes.tocsr().indices, places.repeat(np.diff(codes.tocsr().indptr))
+        codes, places = codes.indices, places.repeat(np.diff(codes.indptr))
     counts = np.bincount(codes, minlength=n_classes)
     return len(weights), weights.sum(), counts, np.bincount(codes, places, n_classes)
 
 
-def _places(children: NDArray[np.int32]) -> NDArray[np.float64]:
+def _places(children: NDArray[np.int32]) -> NDArray[np.intp]:
     """Return the place of each node in a walk from left to right."""
-    places, waiting = np.zeros(len(children)), [0]
-    for place in range(len(children)):
-        places[node := waiting.pop()] = place
-        waiting += [child for child in children[node].tolist()[::-1] if child >= 0]
-    return places
+    walk, waiting = [], [0]
+    while waiting:
+        walk.append(waiting.pop())
+        waiting += [child for child in children[walk[-1]].tolist()[::-1] if child >= 0]
+    return np.argsort(walk)
 
 
 def _grouped(tallies: list[Any], n_groups: int, sample: _core.LdsmTraining) -> bytes:
@@ -207,8 +207,8 @@ def _grouped(tallies: list[Any], n_groups: int, sample: _core.LdsmTraining) -> b
     ends, groups = np.cumsum(counts[order]), np.empty(len(counts), np.uint32)
     middles = np.minimum(2 * ends - counts[order], 2 * ends[-1] - 1)
     groups[order] = middles * n_groups // (2 * ends[-1])
-    sizes = counts.astype(np.uint32), int(n_rows), float(weight / n_rows)
-    return sample.groups(groups, n_groups, *sizes)
+    mean_weight = float(weight / n_rows)
+    return sample.groups(groups, n_groups, counts.astype(np.uint32), int(n_rows), mean_weight)
 
 
 def _divided(trees: Any, groups: Any, number: int, drawn: list[Any]) -> Any:

@@ -165,7 +165,7 @@ def part(
     if weights is None:
         weights = np.ones(X.shape[0])
     if labeled and target.multilabel:
-        weights = weights * (np.diff(target.codes.tocsr().indptr) > 0)
+        weights = weights * (np.diff(target.codes.indptr) > 0)
     if not weights.any():
         return None
     # Each partition holds out its share of the rows.
